@@ -26,7 +26,7 @@ type PeerError = errs.PeerError
 // HandlerID is an index into the handler table.
 type HandlerID = uint8
 
-// Limits of the interface; those of payloads are asked of an Endpoint.
+// Limits of the interface; those of payloads are asked of a Messenger.
 const (
 	MaxArgs     = 16  // 32-bit arguments of a message
 	FirstClient = 128 // handlers below belong to the runtime
@@ -127,7 +127,7 @@ type Config struct {
 	// Lane, if not nil, gives the state of the layer above for a lane. It is called once for
 	// each, before a handler runs there, by any goroutine, in handlers of other lanes, too,
 	// so that it must not wait. With nil lanes use the fields of this Config.
-	Lane func(i int, l *Endpoint) Lane
+	Lane func(i int, l *Messenger) Lane
 	// Work is the queue of functions that handlers have put off; goroutines in WaitFor with
 	// Cond.Work run them, those of all lanes. nil if nothing is ever put off.
 	Work Work
@@ -160,8 +160,8 @@ type Completer interface {
 	Complete(cookie uint64, ev conduits.Event, value uint64, err error)
 }
 
-// Endpoint is one rank's access to active messages.
-type Endpoint struct {
+// Messenger is one rank's access to active messages.
+type Messenger struct {
 	ep   conduits.Endpoint
 	size int32
 	max  int32 // medium payload
@@ -196,14 +196,14 @@ type given struct {
 	lanes    *lanes // nil of a rank with one
 }
 
-// The bits of Endpoint.checks.
+// The bits of Messenger.checks.
 const (
 	checkRunning uint32 = 1 << iota
 	checkAlways
 )
 
 // table lists the registered handlers, without the functions. It does not change
-// once an Endpoint has it.
+// once a Messenger has it.
 type table struct {
 	at     [NumHandlers]signature
 	names  []string // by signature.fn
@@ -215,7 +215,7 @@ type table struct {
 
 // signature is what the handler at an index accepts; the zero value nothing.
 type signature struct {
-	fn    uint8 // the place in Endpoint.fns; 0: there is none
+	fn    uint8 // the place in Messenger.fns; 0: there is none
 	args  int8
 	kinds Kind
 	_     uint8 // four bytes are one shift
@@ -225,10 +225,10 @@ type signature struct {
 func (t *table) name(h HandlerID) string { return t.names[t.at[h].fn] }
 
 // signature is that of index h.
-func (e *Endpoint) signature(h HandlerID) *signature { return &e.table.at[h] }
+func (e *Messenger) signature(h HandlerID) *signature { return &e.table.at[h] }
 
 // fn is the function at index h, or nil.
-func (e *Endpoint) fn(h HandlerID) Handler { return e.fns[e.table.at[h].fn] }
+func (e *Messenger) fn(h HandlerID) Handler { return e.fns[e.table.at[h].fn] }
 
 // A message's tag: handler in the low 8 bits, category above.
 const (
@@ -238,13 +238,13 @@ const (
 )
 
 // Conduit is the endpoint below.
-func (e *Endpoint) Conduit() conduits.Endpoint { return e.ep }
+func (e *Messenger) Conduit() conduits.Endpoint { return e.ep }
 
 // Rank is this rank, 0..Size()-1.
-func (e *Endpoint) Rank() int { return e.ep.Rank() }
+func (e *Messenger) Rank() int { return e.ep.Rank() }
 
 // Size is the number of ranks.
-func (e *Endpoint) Size() int { return int(e.size) }
+func (e *Messenger) Size() int { return int(e.size) }
 
 // Exit ends the job, with code as its exit status, of which the low eight bits
 // count; 0 is success. Any rank may call it, alone, on any goroutine and in a
@@ -257,7 +257,7 @@ func (e *Endpoint) Size() int { return int(e.size) }
 // The program ends by itself when it gets the error. Ranks that compute, and do not
 // hear of it, gasrun ends after a second by SIGTERM and after its grace time by
 // SIGKILL.
-func (e *Endpoint) Exit(code int) error {
+func (e *Messenger) Exit(code int) error {
 	x := errs.NewExit(code)
 	e.ep.Fail(x)
 	if err := e.ep.Err(); err != nil {
@@ -268,17 +268,17 @@ func (e *Endpoint) Exit(code int) error {
 
 // MaxMedium is the largest medium payload in bytes, the same on all ranks and
 // for requests and replies, whatever the number of arguments; at least 512.
-func (e *Endpoint) MaxMedium() int { return int(e.max) }
+func (e *Messenger) MaxMedium() int { return int(e.max) }
 
 // MaxLong is the largest long payload to dst's segment in bytes: all of it, or
 // less where the conduit is narrower. To registered memory the conduit's own
 // limit holds, to exposed memory none.
-func (e *Endpoint) MaxLong(dst int) uint64 {
+func (e *Messenger) MaxLong(dst int) uint64 {
 	return min(e.ep.SegmentSize(dst), e.maxLong)
 }
 
 // HandlerName is the name registered at index h, "" if there is none.
-func (e *Endpoint) HandlerName(h HandlerID) string { return e.table.name(h) }
+func (e *Messenger) HandlerName(h HandlerID) string { return e.table.name(h) }
 
 // Poll runs the handlers of what has arrived and returns how many messages that
 // were; 0 at once if another goroutine of this rank is polling, or from within
@@ -289,7 +289,7 @@ func (e *Endpoint) HandlerName(h HandlerID) string { return e.table.name(h) }
 // a busy machine); having heard 31 ranks it takes some 30 ns more. Over udp it looks at the
 // socket, about a microsecond, so such a loop polls every hundredth time there. A loop that
 // has nothing else to do waits (Wait), which spins, yields and sleeps.
-func (e *Endpoint) Poll() int {
+func (e *Messenger) Poll() int {
 	if e.Blocking("poll") != nil {
 		return 0
 	}
@@ -309,7 +309,7 @@ func (e *Endpoint) Poll() int {
 // 33.7 by Wait, and 34.6 with an f of two loads (BenchmarkLook, one core); half a round
 // trip of a short message between two processes took 215 ns without f and 212 with
 // (gasbench am/short, in turn, medians of seven).
-func (e *Endpoint) Advance(f func()) {
+func (e *Messenger) Advance(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := &f
@@ -327,7 +327,7 @@ func (e *Endpoint) Advance(f func()) {
 }
 
 // wait is conduits.WaitFor that calls what Advance has been given.
-func (e *Endpoint) wait(b conduits.Blocked, ready func() bool, lacking func() int) error {
+func (e *Messenger) wait(b conduits.Blocked, ready func() bool, lacking func() int) error {
 	return conduits.WaitFor(e.ep, b, conduits.Cond{Lacking: lacking, Ready: func() bool {
 		advances(e)
 		return ready()
@@ -335,14 +335,14 @@ func (e *Endpoint) wait(b conduits.Blocked, ready func() bool, lacking func() in
 }
 
 // advances calls what Advance of e has been given.
-func advances(e *Endpoint) {
+func advances(e *Messenger) {
 	if f := e.advance.Load(); f != nil {
 		(*f)()
 	}
 }
 
 // Wait is WaitFor of a condition alone.
-func (e *Endpoint) Wait(b conduits.Blocked, ready func() bool) error {
+func (e *Messenger) Wait(b conduits.Blocked, ready func() bool) error {
 	return e.WaitFor(b, conduits.Cond{Ready: ready})
 }
 
@@ -353,7 +353,7 @@ func (e *Endpoint) Wait(b conduits.Blocked, ready func() bool) error {
 // With c.Work it also runs Config.Work, on the calling goroutine's stack: for
 // waits that programs ask for and in which a layer is in the middle of nothing. What runs
 // there may wait in turn, so that c may have been ready for a while when WaitFor returns.
-func (e *Endpoint) WaitFor(b conduits.Blocked, c conduits.Cond) error {
+func (e *Messenger) WaitFor(b conduits.Blocked, c conduits.Cond) error {
 	if err := e.Blocking("wait"); err != nil {
 		return err
 	}
@@ -385,7 +385,7 @@ func (e *Endpoint) WaitFor(b conduits.Blocked, c conduits.Cond) error {
 // the calling goroutine runs a handler. To be called whether op would wait this
 // time or not, so that a program that breaks the rule fails on every conduit and
 // not only when it has bad luck. A load of one word outside handlers.
-func (e *Endpoint) Blocking(op string) error {
+func (e *Messenger) Blocking(op string) error {
 	if atomic.LoadUint32(&e.checks) == 0 {
 		return nil
 	}
@@ -394,7 +394,7 @@ func (e *Endpoint) Blocking(op string) error {
 
 // inHandler is the error of a call that only code outside handlers may make, by a
 // goroutine that runs a handler.
-func (e *Endpoint) inHandler(op string) error {
+func (e *Messenger) inHandler(op string) error {
 	if !e.ep.Polling() {
 		if s := e.shared(); s != nil {
 			return s.inHandler(op, e)
@@ -409,7 +409,7 @@ func (e *Endpoint) inHandler(op string) error {
 }
 
 // sendable checks what a caller can get wrong about a message of kind k.
-func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) error {
+func (e *Messenger) sendable(op string, h HandlerID, k Kind, nargs, payload int) error {
 	ent, name := e.signature(h), e.table.name(h)
 	switch {
 	case uint(nargs) > MaxArgs:
@@ -427,14 +427,14 @@ func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) 
 }
 
 // valid is sendable as a condition, for the hot path.
-func (e *Endpoint) valid(dst int, h HandlerID, k Kind, nargs, payload int) bool {
+func (e *Messenger) valid(dst int, h HandlerID, k Kind, nargs, payload int) bool {
 	ent := e.signature(h)
 	return uint(dst) < uint(e.size) && ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) &&
 		payload <= int(e.max) && atomic.LoadUint32(&e.checks) == 0
 }
 
 // check is the slow half of valid: it finds the error, if there is one.
-func (e *Endpoint) check(op string, dst int, h HandlerID, k Kind, nargs, payload int) error {
+func (e *Messenger) check(op string, dst int, h HandlerID, k Kind, nargs, payload int) error {
 	if uint(dst) >= uint(e.size) {
 		return conduits.CheckRank(e.ep, "am: "+op, dst)
 	}
@@ -446,7 +446,7 @@ func (e *Endpoint) check(op string, dst int, h HandlerID, k Kind, nargs, payload
 
 // RequestShort sends args to handler h of rank dst, which may be the own rank.
 // It waits, polling, while there is no credit.
-func (e *Endpoint) RequestShort(dst int, h HandlerID, args ...uint32) error {
+func (e *Messenger) RequestShort(dst int, h HandlerID, args ...uint32) error {
 	if !e.valid(dst, h, Short|Request, len(args), 0) {
 		if err := e.check("short request", dst, h, Short|Request, len(args), 0); err != nil {
 			return err
@@ -461,7 +461,7 @@ func (e *Endpoint) RequestShort(dst int, h HandlerID, args ...uint32) error {
 
 // TryRequestShort is RequestShort that returns false instead of waiting: the
 // immediate mode. It does not poll; poll before trying again.
-func (e *Endpoint) TryRequestShort(dst int, h HandlerID, args ...uint32) (bool, error) {
+func (e *Messenger) TryRequestShort(dst int, h HandlerID, args ...uint32) (bool, error) {
 	if !e.valid(dst, h, Short|Request, len(args), 0) {
 		if err := e.check("short request", dst, h, Short|Request, len(args), 0); err != nil {
 			return false, err
@@ -475,7 +475,7 @@ func (e *Endpoint) TryRequestShort(dst int, h HandlerID, args ...uint32) (bool, 
 }
 
 // RequestMedium sends args and a copy of payload, of 0 to MaxMedium bytes.
-func (e *Endpoint) RequestMedium(dst int, h HandlerID, payload []byte, args ...uint32) error {
+func (e *Messenger) RequestMedium(dst int, h HandlerID, payload []byte, args ...uint32) error {
 	if !e.valid(dst, h, Medium|Request, len(args), len(payload)) {
 		if err := e.check("medium request", dst, h, Medium|Request, len(args), len(payload)); err != nil {
 			return err
@@ -489,7 +489,7 @@ func (e *Endpoint) RequestMedium(dst int, h HandlerID, payload []byte, args ...u
 }
 
 // TryRequestMedium is RequestMedium that returns false instead of waiting.
-func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args ...uint32) (bool, error) {
+func (e *Messenger) TryRequestMedium(dst int, h HandlerID, payload []byte, args ...uint32) (bool, error) {
 	if !e.valid(dst, h, Medium|Request, len(args), len(payload)) {
 		if err := e.check("medium request", dst, h, Medium|Request, len(args), len(payload)); err != nil {
 			return false, err
@@ -511,7 +511,7 @@ func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args .
 // not delivered; see conduits.Stats and Faults for how many. A payload of more
 // than MaxMedium to an exposed address is put before the message is sent: then
 // the refusal is the call's error.
-func (e *Endpoint) RequestLong(dst int, h HandlerID, to segment.NLA, payload []byte, args ...uint32) error {
+func (e *Messenger) RequestLong(dst int, h HandlerID, to segment.NLA, payload []byte, args ...uint32) error {
 	if !e.valid(dst, h, Long|Request, len(args), 0) {
 		if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 			return err
@@ -526,7 +526,7 @@ func (e *Endpoint) RequestLong(dst int, h HandlerID, to segment.NLA, payload []b
 
 // RequestLongNB is RequestLong that does not wait for payload to be reusable:
 // payload must stay as it is until ev is done. ev must not be in use.
-func (e *Endpoint) RequestLongNB(dst int, h HandlerID, to segment.NLA, payload []byte, ev *Event, args ...uint32) error {
+func (e *Messenger) RequestLongNB(dst int, h HandlerID, to segment.NLA, payload []byte, ev *Event, args ...uint32) error {
 	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 		return err
 	}
@@ -537,7 +537,7 @@ func (e *Endpoint) RequestLongNB(dst int, h HandlerID, to segment.NLA, payload [
 // TryRequestLong is RequestLongNB that returns false, with ev unused, instead of
 // waiting for credit. A payload of more than MaxMedium to an exposed address is
 // put in any case, which it waits for.
-func (e *Endpoint) TryRequestLong(dst int, h HandlerID, to segment.NLA, payload []byte, ev *Event, args ...uint32) (bool, error) {
+func (e *Messenger) TryRequestLong(dst int, h HandlerID, to segment.NLA, payload []byte, ev *Event, args ...uint32) (bool, error) {
 	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 		return false, err
 	}
@@ -546,7 +546,7 @@ func (e *Endpoint) TryRequestLong(dst int, h HandlerID, to segment.NLA, payload 
 
 // putMessage sends a long message of either class. With ev nil it waits for the
 // payload to be reusable.
-func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
+func (e *Messenger) putMessage(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
 	if to.Exposed() {
 		return e.putExposed(op, dst, c, h, to, payload, ev, wait, args)
 	}
@@ -563,7 +563,7 @@ func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID,
 }
 
 // putReserved is the way of the messages that Conduit takes by ReservePut only.
-func (e *Endpoint) putReserved(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
+func (e *Messenger) putReserved(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
 	if len(payload) > 0 {
 		if err := e.writable(op, dst, to, uint64(len(payload))); err != nil {
 			return false, err
@@ -596,7 +596,7 @@ func (e *Endpoint) putReserved(op string, dst int, c conduits.Class, h HandlerID
 }
 
 // sendLong sends a long message in one call, if the conduit takes it like that.
-func (e *Endpoint) sendLong(dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, args []uint32) (st conduits.Status, took bool) {
+func (e *Messenger) sendLong(dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, args []uint32) (st conduits.Status, took bool) {
 	if to == 0 || uint64(len(payload)) > e.maxLong || to.Exposed() {
 		return conduits.Apart, false
 	}
@@ -605,7 +605,7 @@ func (e *Endpoint) sendLong(dst int, c conduits.Class, h HandlerID, to segment.N
 }
 
 // awaitLong repeats sendLong until there is credit.
-func (e *Endpoint) awaitLong(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, args []uint32) (bool, error) {
+func (e *Messenger) awaitLong(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, args []uint32) (bool, error) {
 	var st conduits.Status
 	took := true
 	err := e.await(op, dst, c, func() bool {
@@ -623,7 +623,7 @@ func (e *Endpoint) awaitLong(op string, dst int, c conduits.Class, h HandlerID, 
 
 // awaitPut repeats ReservePut until there is credit. It stands apart so that
 // the variables its closure captures do not burden the hot path.
-func (e *Endpoint) awaitPut(op string, dst int, c conduits.Class, words int, to segment.NLA, payload []byte, cookie uint64) (s conduits.Slot, have conduits.Event, st conduits.Status, err error) {
+func (e *Messenger) awaitPut(op string, dst int, c conduits.Class, words int, to segment.NLA, payload []byte, cookie uint64) (s conduits.Slot, have conduits.Event, st conduits.Status, err error) {
 	err = e.await(op, dst, c, func() bool {
 		s, have, st = e.ep.ReservePut(dst, c, words, to, payload, cookie)
 		return st != conduits.NoCredit
@@ -632,7 +632,7 @@ func (e *Endpoint) awaitPut(op string, dst int, c conduits.Class, words int, to 
 }
 
 // writable checks the destination of a long message, rights included.
-func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error {
+func (e *Messenger) writable(op string, dst int, to segment.NLA, n uint64) error {
 	inside := conduits.InSegment(e.ep, dst, to, n)
 	if !inside {
 		if err := conduits.CheckRemote(e.ep, "am: "+op, dst, to, n); err != nil {
@@ -649,7 +649,7 @@ func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error 
 }
 
 // send sends a short or medium message if there is credit.
-func (e *Endpoint) send(dst int, c conduits.Class, tag conduits.Tag, args []uint32, payload []byte) conduits.Status {
+func (e *Messenger) send(dst int, c conduits.Class, tag conduits.Tag, args []uint32, payload []byte) conduits.Status {
 	if len(payload) == 0 {
 		return e.ep.Send(dst, c, tag, noescape(args))
 	}
@@ -657,7 +657,7 @@ func (e *Endpoint) send(dst int, c conduits.Class, tag conduits.Tag, args []uint
 }
 
 // awaitSend sends a short or medium message as soon as there is credit.
-func (e *Endpoint) awaitSend(op string, dst int, c conduits.Class, tag conduits.Tag, args []uint32, payload []byte) error {
+func (e *Messenger) awaitSend(op string, dst int, c conduits.Class, tag conduits.Tag, args []uint32, payload []byte) error {
 	var st conduits.Status
 	err := e.await(op, dst, c, func() bool {
 		st = e.send(dst, c, tag, args, payload)
@@ -670,7 +670,7 @@ func (e *Endpoint) awaitSend(op string, dst int, c conduits.Class, tag conduits.
 }
 
 // awaitCredit waits for room for a request.
-func (e *Endpoint) awaitCredit(op string, dst, words, payload int) (s conduits.Slot, err error) {
+func (e *Messenger) awaitCredit(op string, dst, words, payload int) (s conduits.Slot, err error) {
 	var st conduits.Status
 	err = e.await(op, dst, conduits.Request, func() bool {
 		s, st = e.ep.Reserve(dst, conduits.Request, words, payload)
@@ -684,7 +684,7 @@ func (e *Endpoint) awaitCredit(op string, dst, words, payload int) (s conduits.S
 
 // await repeats try until it holds. A request's caller polls everything
 // meanwhile; a reply's is in a handler and polls replies only.
-func (e *Endpoint) await(op string, dst int, c conduits.Class, try func() bool) error {
+func (e *Messenger) await(op string, dst int, c conduits.Class, try func() bool) error {
 	b := e.creditWait(dst, c)
 	if c == conduits.Request {
 		if err := e.inHandler(op); err != nil {
@@ -724,7 +724,7 @@ func (e *Endpoint) await(op string, dst int, c conduits.Class, try func() bool) 
 }
 
 // dead turns a status into an error; NoCredit is none.
-func (e *Endpoint) dead(op string, dst int, st conduits.Status) error {
+func (e *Messenger) dead(op string, dst int, st conduits.Status) error {
 	if st != conduits.Dead {
 		return nil
 	}
@@ -741,7 +741,7 @@ type creditWait struct {
 }
 
 // creditWait returns the description for dst, made once for each.
-func (e *Endpoint) creditWait(dst int, c conduits.Class) *creditWait {
+func (e *Messenger) creditWait(dst int, c conduits.Class) *creditWait {
 	key := creditWait{c, dst}
 	e.mu.Lock()
 	defer e.mu.Unlock()

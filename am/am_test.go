@@ -12,7 +12,7 @@ import (
 )
 
 // job runs body on n ranks of this process and fails the test on any error.
-func job(t testing.TB, n int, config func(rank int) Config, body func(e *Endpoint) error) {
+func job(t testing.TB, n int, config func(rank int) Config, body func(e *Messenger) error) {
 	t.Helper()
 	for rank, err := range runJob(t, n, config, body) {
 		if err != nil {
@@ -22,13 +22,13 @@ func job(t testing.TB, n int, config func(rank int) Config, body func(e *Endpoin
 }
 
 // runJob is job that returns the errors by rank.
-func runJob(t testing.TB, n int, config func(rank int) Config, body func(e *Endpoint) error) []error {
+func runJob(t testing.TB, n int, config func(rank int) Config, body func(e *Messenger) error) []error {
 	t.Helper()
 	return runJobOn(t, conduits.Config{}, n, config, body)
 }
 
 // runJobOn is runJob with mailboxes of a certain size.
-func runJobOn(t testing.TB, c conduits.Config, n int, config func(rank int) Config, body func(e *Endpoint) error) []error {
+func runJobOn(t testing.TB, c conduits.Config, n int, config func(rank int) Config, body func(e *Messenger) error) []error {
 	t.Helper()
 	eps, err := shm.Local(n, c)
 	if err != nil {
@@ -84,17 +84,17 @@ func TestEchoEveryArgumentCount(t *testing.T) {
 					}
 				}, AnyArgs, Request},
 				{hEchoed, "echoed", func(tk *Token, args []uint32, payload []byte) {
-					e := tk.Endpoint()
+					e := tk.Messenger()
 					got[e.Rank()] = append(got[e.Rank()][:0], args...)
 					for _, b := range payload {
 						got[e.Rank()] = append(got[e.Rank()], uint32(b))
 					}
 				}, AnyArgs, Reply},
-				{hDone, "done", func(tk *Token, _ []uint32, _ []byte) { done[tk.Endpoint().Rank()]++ }, 0, 0},
+				{hDone, "done", func(tk *Token, _ []uint32, _ []byte) { done[tk.Messenger().Rank()]++ }, 0, 0},
 			},
 		}
 	}
-	job(t, n, config, func(e *Endpoint) error {
+	job(t, n, config, func(e *Messenger) error {
 		me := e.Rank()
 		args := make([]uint32, MaxArgs)
 		sizes := []int{0, 1, 7, 8, 48, 49, 111, 112, 113, 500, 4096, e.MaxMedium()}
@@ -158,7 +158,7 @@ func TestTablesDiffer(t *testing.T) {
 			name = "g"
 		}
 		return Config{Handlers: []Entry{{200, name, nop, 2, 0}}}
-	}, func(e *Endpoint) error { return nil })
+	}, func(e *Messenger) error { return nil })
 	for r, err := range errs {
 		if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), `rank 3 has handler 200 "g"`) {
 			t.Errorf("rank %d: %v", r, err)
@@ -184,7 +184,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 			{hDone, "done", func(*Token, []uint32, []byte) { stop++ }, 0, 0},
 		}}
 	}
-	job(t, 2, config, func(e *Endpoint) error {
+	job(t, 2, config, func(e *Messenger) error {
 		if e.Rank() == 1 {
 			return e.Wait(nil, func() bool { return stop == 1 })
 		}

@@ -26,8 +26,8 @@ const (
 // error if the tables of any two ranks differ, which says where. ep must not be
 // attached yet. A handler may run before Attach has returned here: another rank
 // may be ahead.
-func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
-	e := &Endpoint{
+func Attach(ep conduits.Endpoint, c Config) (*Messenger, error) {
+	e := &Messenger{
 		ep:        ep,
 		size:      int32(ep.Size()),
 		max:       int32(ep.Limits().MaxMedium),
@@ -69,7 +69,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 }
 
 // equip gives e what is its own.
-func (e *Endpoint) equip(l Lane) {
+func (e *Messenger) equip(l Lane) {
 	if l.Exposer != nil && l.Exposer.Exposes() {
 		e.exposed = &exposed{Exposer: l.Exposer}
 	}
@@ -93,7 +93,7 @@ var tables struct {
 }
 
 // fillTable checks the entries and puts them in their places.
-func (e *Endpoint) fillTable(c *Config) error {
+func (e *Messenger) fillTable(c *Config) error {
 	tables.mu.Lock()
 	defer tables.mu.Unlock()
 	e.table = &tables.next
@@ -119,7 +119,7 @@ func (t *table) whole() *table {
 	return w
 }
 
-func (e *Endpoint) registerAll(c *Config) error {
+func (e *Messenger) registerAll(c *Config) error {
 	for i := range c.Runtime {
 		ent := &c.Runtime[i]
 		if ent.Index < firstRuntime || ent.Index >= FirstClient {
@@ -173,7 +173,7 @@ func (e *Endpoint) registerAll(c *Config) error {
 // off.
 //
 //go:noinline
-func (e *Endpoint) registerOwn() error {
+func (e *Messenger) registerOwn() error {
 	own := [ownHandlers]Entry{
 		{hDigest, "am.digest", e.onDigest, 2, Short | Request},
 		{hLowest, "am.lowest", e.onLowest, 1, Short | Request},
@@ -196,7 +196,7 @@ func badIndex(format string, ent *Entry, low, high int) error {
 	return errs.BadArg(format, ent.Name, ent.Index, low, high)
 }
 
-func (e *Endpoint) register(ent *Entry) error {
+func (e *Messenger) register(ent *Entry) error {
 	if ent.Fn == nil || ent.Name == "" || strings.IndexByte(ent.Name, '\n') >= 0 || ent.Args < AnyArgs || ent.Args > MaxArgs || e.signature(ent.Index).fn != 0 {
 		return e.refuse(ent)
 	}
@@ -211,7 +211,7 @@ func (e *Endpoint) register(ent *Entry) error {
 // would be on the stack of every rank that attaches.
 //
 //go:noinline
-func (e *Endpoint) refuse(ent *Entry) error {
+func (e *Messenger) refuse(ent *Entry) error {
 	switch {
 	case ent.Fn == nil:
 		return errs.BadArg("am: handler %d (%s) has no function", ent.Index, ent.Name)
@@ -288,16 +288,16 @@ func children(rank, size int) []int {
 	return l
 }
 
-func (e *Endpoint) onDigest(_ *Token, args []uint32, _ []byte) {
+func (e *Messenger) onDigest(_ *Token, args []uint32, _ []byte) {
 	e.boot.digest, e.boot.known = Uint64(args, 0), true
 }
 
-func (e *Endpoint) onLowest(_ *Token, args []uint32, _ []byte) {
+func (e *Messenger) onLowest(_ *Token, args []uint32, _ []byte) {
 	e.boot.children--
 	e.boot.lowest = min(e.boot.lowest, args[0])
 }
 
-func (e *Endpoint) onTable(_ *Token, args []uint32, piece []byte) {
+func (e *Messenger) onTable(_ *Token, args []uint32, piece []byte) {
 	b := e.boot
 	if b.table == nil {
 		b.table = make([]byte, args[1])
@@ -305,12 +305,12 @@ func (e *Endpoint) onTable(_ *Token, args []uint32, piece []byte) {
 	b.have += copy(b.table[args[0]:], piece) // pieces may overtake each other
 }
 
-func (e *Endpoint) onFinding(_ *Token, _ []uint32, text []byte) {
+func (e *Messenger) onFinding(_ *Token, _ []uint32, text []byte) {
 	s := string(text)
 	e.boot.finding = &s
 }
 
-func (e *Endpoint) onVerdict(_ *Token, _ []uint32, text []byte) {
+func (e *Messenger) onVerdict(_ *Token, _ []uint32, text []byte) {
 	s := string(text)
 	e.boot.verdict = &s
 	e.boot.verdicts++
@@ -319,7 +319,7 @@ func (e *Endpoint) onVerdict(_ *Token, _ []uint32, text []byte) {
 // Blocked says how far the comparison is.
 func (b *boot) Blocked() string { return "attach: comparing handler tables" }
 
-func (e *Endpoint) compareTables() error {
+func (e *Messenger) compareTables() error {
 	b, rank := e.boot, e.Rank()
 	mine := e.table.digest
 	kids := children(rank, int(e.size))
@@ -366,7 +366,7 @@ func (e *Endpoint) compareTables() error {
 }
 
 // judge finds the verdict, at rank 0.
-func (e *Endpoint) judge() error {
+func (e *Messenger) judge() error {
 	b := e.boot
 	if b.lowest == noRank {
 		none := noDifference
@@ -388,7 +388,7 @@ func (e *Endpoint) judge() error {
 
 // report tells the parent which rank of this subtree differs, and waits for the
 // verdict. If it is this one, rank 0 asks how.
-func (e *Endpoint) report(rank int) error {
+func (e *Messenger) report(rank int) error {
 	b := e.boot
 	if err := e.RequestShort(parent(rank), hLowest, b.lowest); err != nil {
 		return err
@@ -407,7 +407,7 @@ func (e *Endpoint) report(rank int) error {
 	return e.Wait(b, func() bool { return b.verdict != nil })
 }
 
-func (e *Endpoint) tellVerdict(kids []int) error {
+func (e *Messenger) tellVerdict(kids []int) error {
 	for _, kid := range kids {
 		if err := e.RequestMedium(kid, hVerdict, clip(*e.boot.verdict, int(e.max))); err != nil {
 			return err

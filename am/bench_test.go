@@ -80,10 +80,10 @@ func BenchmarkPollEmpty(b *testing.B) {
 }
 
 // attachAlone attaches the one rank of a job.
-func attachAlone(tb testing.TB, handlers ...Entry) *Endpoint { return attachWith(tb, 0, handlers...) }
+func attachAlone(tb testing.TB, handlers ...Entry) *Messenger { return attachWith(tb, 0, handlers...) }
 
 // attachWith is attachAlone with a segment of so many bytes.
-func attachWith(tb testing.TB, segment uint64, handlers ...Entry) *Endpoint {
+func attachWith(tb testing.TB, segment uint64, handlers ...Entry) *Messenger {
 	cd, err := conduits.Lookup("shm")
 	if err != nil {
 		tb.Fatal(err)
@@ -101,19 +101,19 @@ func attachWith(tb testing.TB, segment uint64, handlers ...Entry) *Endpoint {
 }
 
 // BenchmarkLook is one look of a loop that waits, at a message that arrives and the
-// condition: of conduits.Wait by itself, by an Endpoint, and by one that Advance has
+// condition: of conduits.Wait by itself, by a Messenger, and by one that Advance has
 // given a function with two loads to, as package extended does when exposed memory
 // is used.
 func BenchmarkLook(b *testing.B) {
 	type waiter struct {
 		name string
-		wait func(e *Endpoint, cond func() bool) error
+		wait func(e *Messenger, cond func() bool) error
 	}
 	var busy atomic.Bool
 	var todo atomic.Int64
-	own := func(e *Endpoint, cond func() bool) error { return e.Wait(nil, cond) }
+	own := func(e *Messenger, cond func() bool) error { return e.Wait(nil, cond) }
 	for _, w := range []waiter{
-		{"conduit", func(e *Endpoint, cond func() bool) error { return conduits.Wait(e.ep, nil, cond) }},
+		{"conduit", func(e *Messenger, cond func() bool) error { return conduits.Wait(e.ep, nil, cond) }},
 		{"endpoint", own},
 		{"advance", own},
 	} {

@@ -26,14 +26,14 @@ func (p *passing) Left(rank int) bool {
 // TestLeavesBetweenLooks: a rank that does what is waited for between the look at that and the look
 // whether it has left is not missed.
 func TestLeavesBetweenLooks(t *testing.T) {
-	waits := map[string]func(e *Endpoint, cond func() bool) error{
-		"WaitFor": func(e *Endpoint, ready func() bool) error {
+	waits := map[string]func(e *Messenger, cond func() bool) error{
+		"WaitFor": func(e *Messenger, ready func() bool) error {
 			return e.WaitFor(nil, conduits.Cond{Ready: ready, Lacking: conduits.LackingRank(e.ep, 1)})
 		},
-		"WaitFor with work": func(e *Endpoint, ready func() bool) error {
+		"WaitFor with work": func(e *Messenger, ready func() bool) error {
 			return e.WaitFor(nil, conduits.Cond{Ready: ready, Lacking: conduits.LackingRank(e.ep, 1), Work: true})
 		},
-		"conduits.WaitFor": func(e *Endpoint, ready func() bool) error {
+		"conduits.WaitFor": func(e *Messenger, ready func() bool) error {
 			return conduits.WaitFor(e.ep, nil, conduits.Cond{Ready: ready, Lacking: conduits.LackingRank(e.ep, 1)})
 		},
 	}
@@ -42,7 +42,7 @@ func TestLeavesBetweenLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &passing{Endpoint: eps[0]}
-	ends := make([]*Endpoint, 2)
+	ends := make([]*Messenger, 2)
 	errs := make(chan error)
 	for r, ep := range []conduits.Endpoint{p, eps[1]} {
 		go func() {

@@ -10,8 +10,8 @@ import (
 // TestDigest compares tables that are equal or differ in one thing: their digests
 // are equal exactly if their texts are.
 func TestDigest(t *testing.T) {
-	attached := func(t *rapid.T, entries []Entry) *Endpoint {
-		e := &Endpoint{}
+	attached := func(t *rapid.T, entries []Entry) *Messenger {
+		e := &Messenger{}
 		if err := e.fillTable(&Config{Handlers: entries}); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@
 //
 // # Set-up
 //
-// An [Endpoint] stands on an endpoint of a conduit: a program that runs under
+// An [Messenger] stands on an endpoint of a conduit: a program that runs under
 // gasrun, or as many ranks of one process, gets it with all layers on it from
 // gas.Run (Node.Layers, and Config.Handlers for its own table). Without package gas,
 // boot.Run opens the endpoint (package conduits/boot); the example shows the order in
@@ -55,9 +55,9 @@
 // whatever the program does with the error. A request, a poll and a wait in a
 // handler are found every time, also when they need not wait.
 // When a rank of the job dies, calls that would wait return a *PeerError; so they
-// do when one has ended the job by [Endpoint.Exit].
+// do when one has ended the job by [Messenger.Exit].
 //
 // # Concurrency
 //
-// All methods of [Endpoint] may be called by many goroutines.
+// All methods of [Messenger] may be called by many goroutines.
 package am

@@ -24,10 +24,10 @@ func TestRepliesRealign(t *testing.T) {
 				got++
 				sum = sum*31 + Uint64(args, 0)
 			}, 2, 0},
-			{hDone, "done", func(tk *Token, _ []uint32, _ []byte) { done[tk.Endpoint().Rank()]++ }, 0, 0},
+			{hDone, "done", func(tk *Token, _ []uint32, _ []byte) { done[tk.Messenger().Rank()]++ }, 0, 0},
 		}}
 	}
-	job(t, 2, config, func(e *Endpoint) error {
+	job(t, 2, config, func(e *Messenger) error {
 		const rounds = 70 // more than there are cells
 		if e.Rank() == 1 {
 			return e.Wait(nil, func() bool { return done[1] == rounds*(rounds-1)/2+1 })

@@ -20,7 +20,7 @@ type Event struct {
 func (ev *Event) Done() bool { return !ev.pending.Load() }
 
 // WaitEvent polls until ev is done.
-func (e *Endpoint) WaitEvent(ev *Event) error { return e.Wait((*eventWait)(ev), ev.Done) }
+func (e *Messenger) WaitEvent(ev *Event) error { return e.Wait((*eventWait)(ev), ev.Done) }
 
 // eventWait is an Event that is waited for.
 type eventWait Event
@@ -36,14 +36,14 @@ type source struct {
 	busy bool
 	done bool
 	err  error // why it will not arrive
-	next int32 // of one not in use: see Endpoint.free
+	next int32 // of one not in use: see Messenger.free
 }
 
 // ownCookie marks the completions that belong to this package.
 const ownCookie = 1 << 63
 
 // begin finds a cookie for a payload that is about to be handed to the conduit.
-func (e *Endpoint) begin(op string, ev *Event) (uint64, error) {
+func (e *Messenger) begin(op string, ev *Event) (uint64, error) {
 	if ev != nil && !ev.pending.CompareAndSwap(false, true) {
 		return 0, errEventInUse(op)
 	}
@@ -65,7 +65,7 @@ func errEventInUse(op string) error {
 }
 
 // finish gives the cookie back: the payload may be reused.
-func (e *Endpoint) finish(cookie uint64) {
+func (e *Messenger) finish(cookie uint64) {
 	i := int(cookie &^ ownCookie)
 	e.mu.Lock()
 	s := &e.sources[i]
@@ -78,7 +78,7 @@ func (e *Endpoint) finish(cookie uint64) {
 }
 
 // awaitSource waits for the conduit to have read a payload.
-func (e *Endpoint) awaitSource(op string, dst int, c conduits.Class, cookie uint64) error {
+func (e *Messenger) awaitSource(op string, dst int, c conduits.Class, cookie uint64) error {
 	var failed error
 	err := e.await(op, dst, c, func() bool {
 		e.mu.Lock()
@@ -95,7 +95,7 @@ func (e *Endpoint) awaitSource(op string, dst int, c conduits.Class, cookie uint
 }
 
 // Complete routes completions; part of conduits.Receiver.
-func (e *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
+func (e *Messenger) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
 	if cookie&ownCookie == 0 {
 		e.completer.Complete(cookie, ev, value, err)
 		return

@@ -24,7 +24,7 @@ const (
 // process is what one rank of the program knows. Handlers are its methods, so
 // that many ranks can run in one process.
 type process struct {
-	e       *am.Endpoint
+	e       *am.Messenger
 	answer  uint64
 	replies int
 }

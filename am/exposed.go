@@ -24,7 +24,7 @@ type Exposer interface {
 	Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error)
 }
 
-// exposed is the state of an Endpoint whose Exposer exposes memory.
+// exposed is the state of a Messenger whose Exposer exposes memory.
 type exposed struct {
 	Exposer
 	faults   atomic.Uint64
@@ -47,7 +47,7 @@ const hExposed HandlerID = firstRuntime - 1
 // Faults is how many long messages to exposed addresses of this rank were not
 // delivered because their sender has no right to write there, or nothing is
 // exposed there any more. What went to registered addresses the conduit counts.
-func (e *Endpoint) Faults() uint64 {
+func (e *Messenger) Faults() uint64 {
 	if e.exposed == nil {
 		return 0
 	}
@@ -58,7 +58,7 @@ func (e *Endpoint) Faults() uint64 {
 }
 
 // putExposed is putMessage for an exposed address.
-func (e *Endpoint) putExposed(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
+func (e *Messenger) putExposed(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
 	n := uint64(len(payload))
 	switch {
 	case e.exposed == nil:
@@ -95,7 +95,7 @@ func (e *Endpoint) putExposed(op string, dst int, c conduits.Class, h HandlerID,
 
 // onExposed runs the handler that a message to an exposed address is for. One
 // whose sender may not write there is not delivered.
-func (*Endpoint) onExposed(t *Token, words []uint32, payload []byte) {
+func (*Messenger) onExposed(t *Token, words []uint32, payload []byte) {
 	e := t.e // which may be a lane
 	if len(words) < exposedHead {
 		e.ep.Fail(errs.BadArg("am: rank %d sent a broken message to an exposed address", t.Src()))

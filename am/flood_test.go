@@ -28,7 +28,7 @@ func (f *flood) handlers(rank int) []Entry {
 		case 0:
 			return t.ReplyShort(hEchoed, args...)
 		case 1:
-			return t.ReplyLong(hEchoed, f.place(t.Endpoint(), floodGoroutines), b, args...)
+			return t.ReplyLong(hEchoed, f.place(t.Messenger(), floodGoroutines), b, args...)
 		}
 		return t.ReplyMedium(hEchoed, b, args...)
 	}
@@ -36,7 +36,7 @@ func (f *flood) handlers(rank int) []Entry {
 		{hEcho, "flood", func(t *Token, args []uint32, p []byte) {
 			f.requests[rank].Add(1)
 			if err := back(t, args); err != nil {
-				t.Endpoint().Conduit().Fail(err)
+				t.Messenger().Conduit().Fail(err)
 			}
 		}, AnyArgs, Request},
 		{hEchoed, "ebb", func(t *Token, args []uint32, p []byte) { f.replies[rank].Add(1) }, AnyArgs, Reply},
@@ -49,7 +49,7 @@ const floodGoroutines = 2
 // place is where goroutine g of e's rank, or with g = floodGoroutines its
 // handlers, put their long messages in every segment: one place for each, so
 // that they do not race.
-func (f *flood) place(e *Endpoint, g int) segment.NLA {
+func (f *flood) place(e *Messenger, g int) segment.NLA {
 	return segment.AttachBase + segment.NLA((e.Rank()*(floodGoroutines+1)+g)*f.medium)
 }
 
@@ -59,7 +59,7 @@ func (f *flood) segment(n int) uint64 {
 }
 
 // send sends the i-th request of goroutine g of a rank to dst.
-func (f *flood) send(e *Endpoint, g, dst, i int) error {
+func (f *flood) send(e *Messenger, g, dst, i int) error {
 	args := make([]uint32, 1+i%16)
 	args[0] = uint32(i)
 	p := make([]byte, f.medium)
@@ -74,7 +74,7 @@ func (f *flood) send(e *Endpoint, g, dst, i int) error {
 
 // await waits for a rank's share of n requests from each of all ranks, and as
 // many replies.
-func (f *flood) await(e *Endpoint, n int64) error {
+func (f *flood) await(e *Messenger, n int64) error {
 	n *= int64(e.Size())
 	return e.Wait(nil, func() bool { return f.requests[e.Rank()].Load() >= n && f.replies[e.Rank()].Load() >= n })
 }

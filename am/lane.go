@@ -8,20 +8,20 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// lanes are a rank's Endpoints, which share handlers, tables and what Config says.
+// lanes are a rank's Messengers, which share handlers, tables and what Config says.
 type lanes struct {
-	first *Endpoint
+	first *Messenger
 	below conduits.Laned
-	given func(i int, l *Endpoint) Lane
-	all   []atomic.Pointer[Endpoint]
+	given func(i int, l *Messenger) Lane
+	all   []atomic.Pointer[Messenger]
 
 	mu   sync.Mutex // guards what follows, and advance of the lanes
 	step *func()
 }
 
 // newLanes makes e the first lane of its rank.
-func newLanes(e *Endpoint, below conduits.Laned, layer func(i int, l *Endpoint) Lane) {
-	l := &lanes{first: e, below: below, given: layer, all: make([]atomic.Pointer[Endpoint], below.Lanes())}
+func newLanes(e *Messenger, below conduits.Laned, layer func(i int, l *Messenger) Lane) {
+	l := &lanes{first: e, below: below, given: layer, all: make([]atomic.Pointer[Messenger], below.Lanes())}
 	l.all[0].Store(e)
 	if e.given == nil {
 		e.given = new(given)
@@ -30,7 +30,7 @@ func newLanes(e *Endpoint, below conduits.Laned, layer func(i int, l *Endpoint) 
 }
 
 // shared returns the state that all lanes of the rank share, nil if e is the only one.
-func (e *Endpoint) shared() *lanes {
+func (e *Messenger) shared() *lanes {
 	if e.given == nil {
 		return nil
 	}
@@ -38,15 +38,15 @@ func (e *Endpoint) shared() *lanes {
 }
 
 // Lanes is how many lanes the rank has, 1 where the conduit has none: see Lane.
-func (e *Endpoint) Lanes() int {
+func (e *Messenger) Lanes() int {
 	if s := e.shared(); s != nil {
 		return len(s.all)
 	}
 	return 1
 }
 
-// Lane is lane i of the rank, 0 to Lanes()-1: an Endpoint that sends and polls without a
-// lock, and without a line of memory, that other lanes write. The Endpoint that Attach
+// Lane is lane i of the rank, 0 to Lanes()-1: a Messenger that sends and polls without a
+// lock, and without a line of memory, that other lanes write. The Messenger that Attach
 // returned is lane 0. A message of a lane runs at the same lane of its target, where
 // handlers run one at a time; those of different lanes may run at once. Handlers, tables
 // and limits are the rank's. A lane takes its memory at the first call, or when the first
@@ -54,7 +54,7 @@ func (e *Endpoint) Lanes() int {
 //
 // A goroutine that polls a lane, or waits by it, and finds nothing there also runs what is
 // in lanes that no other goroutine polls for a while.
-func (e *Endpoint) Lane(i int) (*Endpoint, error) {
+func (e *Messenger) Lane(i int) (*Messenger, error) {
 	if i < 0 || i >= e.Lanes() {
 		return nil, errs.BadArg("am: lane %d of %d (-lanes, ARGON_LANES)", i, e.Lanes())
 	}
@@ -63,7 +63,7 @@ func (e *Endpoint) Lane(i int) (*Endpoint, error) {
 		return e, nil
 	}
 	// This calls open once, and returns when the conduit's lane is complete: open has
-	// published the Endpoint earlier.
+	// published the Messenger earlier.
 	if _, err := s.below.Lane(i); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (e *Endpoint) Lane(i int) (*Endpoint, error) {
 // open makes lane i when the conduit has it.
 func (s *lanes) open(i int, ep conduits.Endpoint) conduits.Receiver {
 	first := s.first
-	e := &Endpoint{
+	e := &Messenger{
 		ep: ep, size: first.size, max: first.max, maxLong: first.maxLong,
 		checks: atomic.LoadUint32(&first.checks) & checkAlways,
 		table:  first.table, fns: first.fns, completer: first.completer,
@@ -107,7 +107,7 @@ func (s *lanes) open(i int, ep conduits.Endpoint) conduits.Receiver {
 	return e
 }
 
-// advance is Endpoint.Advance for all lanes.
+// advance is Messenger.Advance for all lanes.
 func (s *lanes) advance(f *func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *lanes) advance(f *func()) {
 // inHandler is the error of a call by but, which does not run a handler, if the calling
 // goroutine runs one of another lane. Calls look only with Config.Debug, or while a handler
 // of their own lane runs.
-func (s *lanes) inHandler(op string, but *Endpoint) error {
+func (s *lanes) inHandler(op string, but *Messenger) error {
 	for i := range s.all {
 		if e := s.all[i].Load(); e != nil && e != but && e.ep.Polling() {
 			return e.inHandler(op)
@@ -131,7 +131,7 @@ func (s *lanes) inHandler(op string, but *Endpoint) error {
 	return nil
 }
 
-// faults is Endpoint.Faults of all lanes.
+// faults is Messenger.Faults of all lanes.
 func (s *lanes) faults() uint64 {
 	n := uint64(0)
 	for i := range s.all {

@@ -28,9 +28,9 @@ func says(t *testing.T, what string, err, kind error, parts ...string) {
 }
 
 // alone runs body on the only rank of a job.
-func alone(t *testing.T, c Config, body func(e *Endpoint)) {
+func alone(t *testing.T, c Config, body func(e *Messenger)) {
 	t.Helper()
-	job(t, 1, func(int) Config { return c }, func(e *Endpoint) error { body(e); return nil })
+	job(t, 1, func(int) Config { return c }, func(e *Messenger) error { body(e); return nil })
 }
 
 // TestRefusedTables: what is wrong with one rank's own table.
@@ -73,7 +73,7 @@ func TestRefusedTables(t *testing.T) {
 // TestChosenIndices: index 0 takes the highest free one, in order.
 func TestChosenIndices(t *testing.T) {
 	h := []Entry{{Name: "a", Fn: nop}, {Index: 254, Name: "b", Fn: nop}, {Name: "c", Fn: nop}}
-	alone(t, Config{Handlers: h}, func(e *Endpoint) {
+	alone(t, Config{Handlers: h}, func(e *Messenger) {
 		if h[0].Index != 255 || h[2].Index != 253 {
 			t.Errorf("chosen %d and %d, want 255 and 253", h[0].Index, h[2].Index)
 		}
@@ -123,7 +123,7 @@ func TestDifferentTables(t *testing.T) {
 					h = c.odd
 				}
 				return Config{Handlers: h}
-			}, func(*Endpoint) error { return nil })
+			}, func(*Messenger) error { return nil })
 			for r, err := range errs {
 				says(t, fmt.Sprintf("%s: rank %d of %d", c.what, r, n), err, ErrBadArg, append(c.parts, "am: handler tables differ", fmt.Sprintf("rank %d has", max(n-2, 1)))...)
 			}
@@ -139,7 +139,7 @@ func TestLargeEqualTables(t *testing.T) {
 			h = append(h, Entry{HandlerID(FirstClient + i), strings.Repeat("long name ", 9), nop, i % 17, Kind(i % 32)})
 		}
 		return Config{Handlers: h}
-	}, func(*Endpoint) error { return nil }) {
+	}, func(*Messenger) error { return nil }) {
 		if err != nil {
 			t.Errorf("rank %d: %v", r, err)
 		}
@@ -159,7 +159,7 @@ func TestRefusedRequests(t *testing.T) {
 		{133, "only long", count, AnyArgs, Long},
 		{134, "only reply", count, AnyArgs, Reply},
 	}}
-	alone(t, c, func(e *Endpoint) {
+	alone(t, c, func(e *Messenger) {
 		var ev Event
 		base, end := segment.AttachBase, segment.AttachBase+size
 		p := make([]byte, e.MaxMedium()+1)
@@ -235,7 +235,7 @@ func TestRefusedRequests(t *testing.T) {
 func TestRightsOfLong(t *testing.T) {
 	job(t, 2, func(rank int) Config {
 		return Config{SegmentSize: segment.PageSize, Rights: segment.RightRead, Handlers: []Entry{{130, "any", nop, AnyArgs, 0}}}
-	}, func(e *Endpoint) error {
+	}, func(e *Messenger) error {
 		says(t, "read only", e.RequestLong(1-e.Rank(), 130, segment.AttachBase, make([]byte, 1)), ErrBadArg, fmt.Sprintf("rank %d", 1-e.Rank()), "write right")
 		if err := e.RequestLong(1-e.Rank(), 130, segment.AttachBase, nil); err != nil {
 			t.Errorf("zero bytes: %v", err)
@@ -294,37 +294,37 @@ func TestRulesOfHandlers(t *testing.T) {
 			[]string{"128 (bad)", "has returned"},
 		},
 		{
-			"wait in a handler", false, 0, func(tk *Token) error { return tk.Endpoint().Wait(nil, func() bool { return false }) },
+			"wait in a handler", false, 0, func(tk *Token) error { return tk.Messenger().Wait(nil, func() bool { return false }) },
 			[]string{"wait inside handler 128 (bad)", "must not block"},
 		},
 		{
-			"wait in a reply's handler", false, Reply, func(tk *Token) error { return tk.Endpoint().Wait(nil, func() bool { return false }) },
+			"wait in a reply's handler", false, Reply, func(tk *Token) error { return tk.Messenger().Wait(nil, func() bool { return false }) },
 			[]string{"wait inside handler 128 (bad)", "must not block"},
 		},
 		{"a request in a handler that would block", false, 0, func(tk *Token) error {
 			for {
-				if err := tk.Endpoint().RequestShort(tk.Endpoint().Rank(), hEchoed); err != nil {
+				if err := tk.Messenger().RequestShort(tk.Messenger().Rank(), hEchoed); err != nil {
 					return err
 				}
 			}
 		}, []string{"short request inside handler 128 (bad)"}},
 		{"a long request in a handler that would block", false, 0, func(tk *Token) error {
 			for {
-				if err := tk.Endpoint().RequestLong(tk.Endpoint().Rank(), hEchoed, 0, nil); err != nil {
+				if err := tk.Messenger().RequestLong(tk.Messenger().Rank(), hEchoed, 0, nil); err != nil {
 					return err
 				}
 			}
 		}, []string{"long request inside handler 128 (bad)"}},
 		{
-			"a request in a handler", false, 0, func(tk *Token) error { return tk.Endpoint().RequestShort(0, hEchoed) },
+			"a request in a handler", false, 0, func(tk *Token) error { return tk.Messenger().RequestShort(0, hEchoed) },
 			[]string{"short request inside handler 128 (bad)"},
 		},
 		{
-			"a try in a handler", false, 0, func(tk *Token) error { _, err := tk.Endpoint().TryRequestMedium(0, hEchoed, nil); return err },
+			"a try in a handler", false, 0, func(tk *Token) error { _, err := tk.Messenger().TryRequestMedium(0, hEchoed, nil); return err },
 			[]string{"medium request inside handler 128 (bad)"},
 		},
 		{
-			"a poll in a handler", false, 0, func(tk *Token) error { tk.Endpoint().Poll(); return tk.Endpoint().Conduit().Err() },
+			"a poll in a handler", false, 0, func(tk *Token) error { tk.Messenger().Poll(); return tk.Messenger().Conduit().Err() },
 			[]string{"poll inside handler 128 (bad)"},
 		},
 		{"a failed reply that is dropped", false, 0, func(tk *Token) error {
@@ -357,7 +357,7 @@ func TestRulesOfHandlers(t *testing.T) {
 			}}
 		}
 		kept = nil
-		errs := runJob(t, 2, config, func(e *Endpoint) error {
+		errs := runJob(t, 2, config, func(e *Messenger) error {
 			if e.Rank() == 0 {
 				h := hBad
 				if c.by == Reply {

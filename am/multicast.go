@@ -10,7 +10,7 @@ import (
 // MaxMulticast is the largest payload of Multicast in bytes, at most MaxMedium and the same
 // on all ranks. 0: the conduit has no conduits.Card, and Multicast is not to be
 // called.
-func (e *Endpoint) MaxMulticast() int {
+func (e *Messenger) MaxMulticast() int {
 	m, ok := conduits.MulticastOf(e.ep)
 	if !ok {
 		return 0
@@ -20,7 +20,7 @@ func (e *Endpoint) MaxMulticast() int {
 
 // Multicast is RequestMedium to all other ranks by one message, of 0 to MaxMulticast
 // bytes, which switches replicate. It waits while ranks have not taken earlier ones.
-func (e *Endpoint) Multicast(h HandlerID, payload []byte, args ...uint32) error {
+func (e *Messenger) Multicast(h HandlerID, payload []byte, args ...uint32) error {
 	const op = "multicast"
 	if err := e.check(op, e.Rank(), h, Medium|Request, len(args), len(payload)); err != nil {
 		return err

@@ -23,7 +23,7 @@ func TestOwners(t *testing.T) {
 			if name == "" {
 				name = "mine"
 			}
-			e := &Endpoint{}
+			e := &Messenger{}
 			err := e.fillTable(&Config{Runtime: []Entry{{HandlerID(h), fmt.Sprintf("%s.%d", name, h), nop, 0, 0}}})
 			if own := h >= int(o.first) && h <= lastOf(i); own != (err == nil) {
 				t.Errorf("index %d for a handler of %s: %v", h, name, err)

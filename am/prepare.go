@@ -11,7 +11,7 @@ import (
 // receiver runs nothing that was sent to it later in the same class. It must
 // not be copied.
 type Prepared struct {
-	e     *Endpoint
+	e     *Messenger
 	token *Token // of a reply
 	dst   int
 	class conduits.Class
@@ -24,7 +24,7 @@ type Prepared struct {
 // arguments and as many payload bytes as can be had now between least and most.
 // most may exceed MaxMedium; least may not. It waits, polling, while there is
 // no room for least.
-func (e *Endpoint) PrepareMedium(dst int, h HandlerID, least, most, nargs int) (Prepared, error) {
+func (e *Messenger) PrepareMedium(dst int, h HandlerID, least, most, nargs int) (Prepared, error) {
 	if err := prepareSizes(least, most, nargs); err != nil {
 		return Prepared{}, err
 	}
@@ -42,7 +42,7 @@ func (e *Endpoint) PrepareMedium(dst int, h HandlerID, least, most, nargs int) (
 }
 
 // TryPrepareMedium is PrepareMedium that returns false instead of waiting.
-func (e *Endpoint) TryPrepareMedium(dst int, h HandlerID, least, most, nargs int) (Prepared, bool, error) {
+func (e *Messenger) TryPrepareMedium(dst int, h HandlerID, least, most, nargs int) (Prepared, bool, error) {
 	if err := prepareSizes(least, most, nargs); err != nil {
 		return Prepared{}, false, err
 	}
@@ -88,7 +88,7 @@ func prepareSizes(least, most, nargs int) error {
 }
 
 // prepare asks for most, and for least if there is not so much room.
-func (e *Endpoint) prepare(dst int, c conduits.Class, nargs, least, most int) (conduits.Slot, conduits.Status) {
+func (e *Messenger) prepare(dst int, c conduits.Class, nargs, least, most int) (conduits.Slot, conduits.Status) {
 	want := min(most, int(e.max))
 	s, st := e.ep.Reserve(dst, c, nargs, want)
 	if st == conduits.NoCredit && least < want {

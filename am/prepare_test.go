@@ -16,7 +16,7 @@ func TestPrepared(t *testing.T) {
 		got = append(got, append([]byte(nil), p...))
 		args = append(args, a...)
 	}, AnyArgs, 0}}}
-	alone(t, c, func(e *Endpoint) {
+	alone(t, c, func(e *Messenger) {
 		var none Prepared
 		says(t, "commit of nothing", none.Commit(0), ErrBadArg, "not prepared")
 		says(t, "cancel of nothing", none.Cancel(), ErrBadArg, "not prepared")
@@ -69,7 +69,7 @@ func TestPrepared(t *testing.T) {
 func TestPrepareTakesLess(t *testing.T) {
 	errs := runJobOn(t, tiny, 2, func(int) Config {
 		return Config{Handlers: []Entry{{130, "any", nop, AnyArgs, 0}}}
-	}, func(e *Endpoint) error {
+	}, func(e *Messenger) error {
 		if e.Rank() == 1 {
 			return e.Wait(nil, func() bool { return false })
 		}

@@ -11,7 +11,7 @@ import (
 // without credit waits for ("credit"). For -cpu 1,2,4.
 func BenchmarkShared(b *testing.B) {
 	b.Run("source", func(b *testing.B) {
-		e := &Endpoint{}
+		e := &Messenger{}
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
 				cookie, err := e.begin("", nil)
@@ -23,7 +23,7 @@ func BenchmarkShared(b *testing.B) {
 		})
 	})
 	b.Run("credit", func(b *testing.B) {
-		e := &Endpoint{}
+		e := &Messenger{}
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
 				e.creditWait(1, conduits.Request)

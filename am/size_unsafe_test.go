@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// Every rank of a job has an Endpoint, and a process may hold a million ranks:
+// Every rank of a job has a Messenger, and a process may hold a million ranks:
 // what one costs, and that it keeps the handlers that were registered, no more.
 func TestSize(t *testing.T) {
-	if got := unsafe.Sizeof(Endpoint{}); got > 256 {
-		t.Errorf("an Endpoint has %d bytes; 256 are enough", got)
+	if got := unsafe.Sizeof(Messenger{}); got > 256 {
+		t.Errorf("a Messenger has %d bytes; 256 are enough", got)
 	}
 	if got := unsafe.Sizeof(signature{}); got != 4 {
 		t.Errorf("a signature has %d bytes; 4 are enough", got)

@@ -12,7 +12,7 @@ import (
 // Token is what a handler gets to learn where its message comes from and to
 // reply. It is valid until the handler returns and must not leave its goroutine.
 type Token struct {
-	e       *Endpoint
+	e       *Messenger
 	m       *conduits.Message // of the handler that runs, or ran last
 	active  bool
 	replied bool
@@ -23,8 +23,8 @@ type Token struct {
 // Src is the rank that sent the message; the conduit vouches for it.
 func (t *Token) Src() int { return t.m.Src }
 
-// Endpoint is the receiving rank's.
-func (t *Token) Endpoint() *Endpoint { return t.e }
+// Messenger is the receiving rank's.
+func (t *Token) Messenger() *Messenger { return t.e }
 
 // User is Config.User of the receiving rank.
 func (t *Token) User() any {
@@ -69,7 +69,7 @@ func (t *Token) misuse(format string, args ...any) error {
 }
 
 // Receive runs the handler of one message; part of conduits.Receiver.
-func (e *Endpoint) Receive(m *conduits.Message) {
+func (e *Messenger) Receive(m *conduits.Message) {
 	h := HandlerID(m.Tag)
 	fn := e.fn(h)
 	if fn == nil {
@@ -94,7 +94,7 @@ func (e *Endpoint) Receive(m *conduits.Message) {
 // unregistered fails the job for a message to a handler that there is not.
 //
 //go:noinline
-func (e *Endpoint) unregistered(m *conduits.Message) {
+func (e *Messenger) unregistered(m *conduits.Message) {
 	e.ep.Fail(fmt.Errorf("am: rank %d sent a %v to handler %d, which is not registered here", m.Src, m.Class, HandlerID(m.Tag)))
 }
 

@@ -260,7 +260,7 @@ func answer(t *Token, r reply, args []uint32, payload []byte, medium int) error 
 }
 
 // send performs one step.
-func (q *request) send(e *Endpoint) error {
+func (q *request) send(e *Messenger) error {
 	h := hTraffic + HandlerID(q.reply)
 	retry := func(try func() (bool, error)) error {
 		for {
@@ -327,7 +327,7 @@ func (q *request) send(e *Endpoint) error {
 }
 
 // play sends what a rank has to send and waits for all that it should receive.
-func (s script) play(e *Endpoint, m *mark, want *mark) error {
+func (s script) play(e *Messenger, m *mark, want *mark) error {
 	errc := make(chan error)
 	for _, steps := range s[e.Rank()] {
 		go func() {

@@ -125,7 +125,7 @@ type Barrier struct {
 	t   transport
 	two *pair // t, where it is one: called directly, for speed
 	ep  conduits.Endpoint
-	e   *am.Endpoint
+	e   *am.Messenger
 	// Config.Waits and Force, and after Bind the algorithm that was chosen.
 	sleeping func(phase uint32) error
 	how      Algorithm
@@ -170,7 +170,7 @@ func NewWith(c Config) *Barrier { return &Barrier{how: c.Force, sleeping: c.Wait
 // Bind joins b to an attached endpoint whose handler table contains b's
 // Handlers. Every rank of the job does it once, before anything else is done
 // with b; other ranks may be using the barrier already.
-func (b *Barrier) Bind(e *am.Endpoint) error {
+func (b *Barrier) Bind(e *am.Messenger) error {
 	if b.t != nil {
 		return errs.BadArg("barrier: bound twice")
 	}
@@ -448,7 +448,7 @@ func (b *Barrier) Mismatched() bool {
 
 // Ready reports whether the phase notified last, which has not been waited for, is over: then
 // Wait returns at once. It neither polls nor waits, so that it may be a condition of
-// am.Endpoint.Wait.
+// am.Messenger.Wait.
 func (b *Barrier) Ready() bool {
 	s := b.state.Load()
 	if b.t == nil || s&stateNotified == 0 {

@@ -20,7 +20,7 @@ const handlerArrive = am.FirstBarrier
 // phase's parity. One of the phase after that cannot: its sender has finished
 // the next phase, which takes a message of this rank.
 type dissem struct {
-	e          *am.Endpoint
+	e          *am.Messenger
 	rank, size int   // this rank's place among those that take part
 	ranks      []int // their numbers, by place; nil if all ranks do
 	rounds     int
@@ -79,7 +79,7 @@ func (b *Barrier) Handlers() []am.Entry {
 
 // bind has all ranks take part, or those listed in ranks, of which this rank is number
 // place.
-func (d *dissem) bind(e *am.Endpoint, ranks []int, place int) {
+func (d *dissem) bind(e *am.Messenger, ranks []int, place int) {
 	d.e, d.ranks, d.rank, d.size = e, ranks, place, len(ranks)
 	if ranks == nil {
 		d.rank, d.size = e.Rank(), e.Size()
@@ -120,14 +120,14 @@ func (d *dissem) slot(phase uint32, round int) *slot {
 func (d *dissem) arrived(t *am.Token, args []uint32, _ []byte) {
 	w := word(am.Unpack64(args[0], args[1]))
 	d.mu.Lock()
-	d.makeSlots(t.Endpoint().Size())
+	d.makeSlots(t.Messenger().Size())
 	if int(args[3]) < len(d.slots)/2 {
 		*d.slot(w.phase(), int(args[3])) = slot{args[0], args[1], args[2]}
 	}
 	d.mu.Unlock()
 	// The waiter may be another goroutine, which looked before this store and
 	// was about to park after the message had been taken.
-	ep := t.Endpoint().Conduit()
+	ep := t.Messenger().Conduit()
 	ep.Wake(ep.Rank())
 }
 

@@ -24,7 +24,7 @@ type fataler interface {
 // job is a whole job in this process.
 type job struct {
 	t    fataler
-	ends []*am.Endpoint
+	ends []*am.Messenger
 	bars []*Barrier
 }
 
@@ -49,7 +49,7 @@ func openJob(t fataler, n int, how Algorithm, start uint32, extra ...am.Entry) *
 func joinJob(t fataler, eps []conduits.Endpoint, how Algorithm, start uint32, extra ...am.Entry) *job {
 	t.Helper()
 	n := len(eps)
-	j := &job{t: t, ends: make([]*am.Endpoint, n), bars: make([]*Barrier, n)}
+	j := &job{t: t, ends: make([]*am.Messenger, n), bars: make([]*Barrier, n)}
 	j.each(func(r int) {
 		b := NewWith(Config{Force: how})
 		b.state.Store(uint64(start) << wordPhase)
@@ -111,7 +111,7 @@ func TestMessagesBeforeBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	bars := make([]*Barrier, n)
-	ends := make([]*am.Endpoint, n)
+	ends := make([]*am.Messenger, n)
 	var wg sync.WaitGroup
 	for r := range n {
 		wg.Go(func() {

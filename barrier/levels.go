@@ -26,7 +26,7 @@ type levels struct {
 	begun bool // the rounds of d.phase
 }
 
-func newLevels(e *am.Endpoint, hoods *conduits.Neighbourhoods, d *dissem) *levels {
+func newLevels(e *am.Messenger, hoods *conduits.Neighbourhoods, d *dissem) *levels {
 	ep := e.Conduit()
 	hood := hoods.Of(ep.Rank())
 	near := hoods.Ranks(hood)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 
 // joinAsProcess makes the calling process a rank whose barrier is forced to the
 // algorithm that the first argument numbers.
-func joinAsProcess() (*am.Endpoint, *Barrier) {
+func joinAsProcess() (*am.Messenger, *Barrier) {
 	how, err := strconv.Atoi(os.Args[1])
 	testjob.Check(err)
 	ep, err := testjob.Join(conduits.Config{})

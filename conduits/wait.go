@@ -19,7 +19,7 @@ type Cond struct {
 	// looked at once more, and if it does not hold the error is a *PeerError that names the rank,
 	// says what was waited for, and matches ErrClosed.
 	Lacking func() int
-	// Work has am.Endpoint.WaitFor run am.Config.Work, too.
+	// Work has am.Messenger.WaitFor run am.Config.Work, too.
 	Work bool
 }
 

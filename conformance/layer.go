@@ -95,9 +95,9 @@ func (s *doomed) awaitFailure() error {
 // stack is one rank of a job with the layers attached.
 type stack struct {
 	*contract.Peer
-	am  *am.Endpoint
+	am  *am.Messenger
 	bar *barrier.Barrier
-	ext *extended.Endpoint
+	ext *extended.Initiator
 }
 
 // layers is what each rank of a job brings to attach.

@@ -547,7 +547,7 @@ func amMisuse(c *ctx) {
 		"to a handler that is not there": func(t *am.Token) { _ = t.ReplyShort(250) },
 		"with an argument too many":      func(t *am.Token) { _ = t.ReplyShort(other, 1) },
 		"to a handler of requests":       func(t *am.Token) { _ = t.ReplyShort(start) },
-		"of too much":                    func(t *am.Token) { _ = t.ReplyMedium(other, make([]byte, t.Endpoint().MaxMedium()+1)) },
+		"of too much":                    func(t *am.Token) { _ = t.ReplyMedium(other, make([]byte, t.Messenger().MaxMedium()+1)) },
 		"outside the segment":            func(t *am.Token) { _ = t.ReplyLong(other, 1, make([]byte, 1)) },
 		"that stays prepared":            func(t *am.Token) { _, _ = t.PrepareMedium(other, 0, 8, 0) },
 		"of -1 bytes":                    func(t *am.Token) { _, _ = t.PrepareMedium(other, -1, 8, 0) },

@@ -25,7 +25,7 @@ type number interface {
 // atomics are all atomics of one type.
 type atomics[T number] struct {
 	name  string
-	fcaa  func(x *extended.Endpoint, rank int, to segment.NLA, limit, v T) (T, bool, error) // nil of floats
+	fcaa  func(x *extended.Initiator, rank int, to segment.NLA, limit, v T) (T, bool, error) // nil of floats
 	model func(op extended.AtomicOp, old, a, b T) T
 }
 

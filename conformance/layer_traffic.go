@@ -244,7 +244,7 @@ func (f *traffic) sendMedium(s *stack, l *letter, src []byte, args []uint32) (se
 
 // onRequest checks one request and answers it.
 func (f *traffic) onRequest(t *am.Token, args []uint32, payload []byte) {
-	me := t.Endpoint().Rank()
+	me := t.Messenger().Rank()
 	r, src := f.ranks[me], t.Src()
 	s := r.s
 	if len(args) < trafficWords || int(args[0]) >= f.ids || src < 0 || src >= f.n {
@@ -342,7 +342,7 @@ func (f *traffic) reply(r *trafficRank, t *am.Token, id int, a answer, size int)
 
 // onReply checks one answer.
 func (f *traffic) onReply(t *am.Token, args []uint32, payload []byte) {
-	me := t.Endpoint().Rank()
+	me := t.Messenger().Rank()
 	r, src := f.ranks[me], t.Src()
 	s := r.s
 	if len(args) < trafficWords || int(args[0]) >= f.ids {

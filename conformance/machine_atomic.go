@@ -38,7 +38,7 @@ func atomicForms(r *actor, f *flight, s Step, k atomicPlan) forms {
 
 // formsOf is atomicForms for one type, whose values travel as bits here; fcaa is its
 // fetch-compare-and-add, if it has one.
-func formsOf[T number](x *extended.Endpoint, f *flight, s Step, k atomicPlan, fcaa func(*extended.Endpoint, int, segment.NLA, T, T) (T, bool, error)) forms {
+func formsOf[T number](x *extended.Initiator, f *flight, s Step, k atomicPlan, fcaa func(*extended.Initiator, int, segment.NLA, T, T) (T, bool, error)) forms {
 	rank, to, op, ta, tb := s.Peer, addr(s.At), k.op, ofBits[T](k.a), ofBits[T](k.b)
 	result, ok := new(T), new(bool)
 	*result = ofBits[T](^k.old)

@@ -157,8 +157,8 @@ type actor struct {
 	*performance
 	rank int
 	ep   conduits.Endpoint
-	am   *am.Endpoint
-	x    *extended.Endpoint
+	am   *am.Messenger
+	x    *extended.Initiator
 	bar  *barrier.Barrier
 
 	live   []*flight // handles that have to be synchronized
@@ -373,10 +373,10 @@ func (a *actor) waitAll() {
 	}
 }
 
-func (a *actor) waitSome() { a.some((*extended.Endpoint).WaitSome, true) }
-func (a *actor) trySome()  { a.some((*extended.Endpoint).TrySome, false) }
+func (a *actor) waitSome() { a.some((*extended.Initiator).WaitSome, true) }
+func (a *actor) trySome()  { a.some((*extended.Initiator).TrySome, false) }
 
-func (a *actor) some(call func(*extended.Endpoint, []extended.Handle) (int, error), must bool) {
+func (a *actor) some(call func(*extended.Initiator, []extended.Handle) (int, error), must bool) {
 	fs, hs := a.list()
 	n, err := call(a.x, hs)
 	a.want(err)
@@ -668,7 +668,7 @@ func (a *actor) request(t *am.Token, args []uint32, payload []byte) {
 
 // misreceived says how a request that has arrived differs from q.
 func misreceived(q *message, t *am.Token, args []uint32, payload []byte) string {
-	switch e := t.Endpoint(); {
+	switch e := t.Messenger(); {
 	case t.Src() != q.src || e.Rank() != q.dst:
 		return fmt.Sprintf("message from %d to %d arrived as one from %d at %d", q.src, q.dst, t.Src(), e.Rank())
 	case t.Kind() != q.kind|am.Request:

@@ -119,7 +119,7 @@ func memsetOf(rank int, to segment.NLA, value byte, n int) operation {
 }
 
 // check says what is wrong with q, and whether there is something to do.
-func (q *operation) check(x *Endpoint, what string) (moves bool, err error) {
+func (q *operation) check(x *Initiator, what string) (moves bool, err error) {
 	n := uint64(len(q.Mem))
 	switch {
 	case q.Verb == conduits.Atomic:
@@ -149,7 +149,7 @@ func (q *operation) check(x *Endpoint, what string) (moves bool, err error) {
 }
 
 // direct makes q, which has been checked, if load and store do it.
-func (q *operation) direct(x *Endpoint) (value uint64, ok bool) {
+func (q *operation) direct(x *Initiator) (value uint64, ok bool) {
 	switch {
 	case q.Verb == conduits.Atomic:
 		value, ok = x.views.apply(q.Rank, q.At, q.Op, q.Type, q.A, q.B)
@@ -188,13 +188,13 @@ func tell(p unsafe.Pointer, size uint8, value uint64) {
 }
 
 // now makes q and waits for it.
-func (q *operation) now(x *Endpoint) (value uint64, err error) {
+func (q *operation) now(x *Initiator) (value uint64, err error) {
 	_, value, err = x.run(q, nil, byReturn, nil)
 	return value, err
 }
 
 // begun begins q.
-func (q *operation) begun(x *Endpoint) (Handle, error) {
+func (q *operation) begun(x *Initiator) (Handle, error) {
 	h, _, err := x.run(q, nil, byHandle, nil)
 	return h, err
 }
@@ -212,7 +212,7 @@ func (q *operation) counted(r *Region) error {
 // region of byRegion. Of a Shape t has the runs, and else is nil: beside q, whose memory goes to
 // the heap, as the compiler would send t there, too. All operations that load and store have not
 // done come through here.
-func (x *Endpoint) run(q *operation, t *transfer, how completion, r *Region) (h Handle, value uint64, err error) {
+func (x *Initiator) run(q *operation, t *transfer, how completion, r *Region) (h Handle, value uint64, err error) {
 	single := how == byReturn && t == nil && q.verb != verbMemset
 	if single && x.exposed != nil && q.At.Exposed() && q.Len()-1 < 1<<32 && x.exposed.Now(&q.Access) {
 		return 0, q.Value, nil
@@ -301,7 +301,7 @@ func (q *operation) start(f *flight) error {
 // flight is an operation that goes through the conduit: the slot in which its
 // pieces are counted, and the record of the piece that is begun.
 type flight struct {
-	x    *Endpoint
+	x    *Initiator
 	o    *op
 	a    *conduits.Access // of o, or one for a goroutine that shares it
 	name uint64
@@ -311,7 +311,7 @@ type flight struct {
 }
 
 // begin takes a slot for an operation.
-func (x *Endpoint) begin(how completion) (flight, error) {
+func (x *Initiator) begin(how completion) (flight, error) {
 	o, name, err := x.table.claim(how == byHandle)
 	if err != nil {
 		return flight{}, err
@@ -359,7 +359,7 @@ func (f *flight) pieces(mem []byte) error {
 }
 
 // most is how much of an access of n bytes may be one operation of the conduit.
-func (x *Endpoint) most(rank int, a segment.NLA, n uint64) uint64 {
+func (x *Initiator) most(rank int, a segment.NLA, n uint64) uint64 {
 	if a.Exposed() {
 		return x.exposed.Most(rank, a, n)
 	}
@@ -489,7 +489,7 @@ func first(a, b error) error {
 }
 
 // complete is the handle of an operation that was complete at once.
-func (x *Endpoint) complete(what string, dst int) (Handle, error) {
+func (x *Initiator) complete(what string, dst int) (Handle, error) {
 	if !x.always {
 		return 0, nil
 	}
@@ -504,7 +504,7 @@ func (x *Endpoint) complete(what string, dst int) (Handle, error) {
 
 // admit refuses an operation for which there would be no handle before it does
 // anything. Another goroutine may still take the last one in between.
-func (x *Endpoint) admit() error {
+func (x *Initiator) admit() error {
 	if x.always && x.table.outstanding() == MaxHandles {
 		return errTooManyHandles()
 	}

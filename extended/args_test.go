@@ -382,7 +382,7 @@ func TestRegionMisuse(t *testing.T) {
 	must(r.Sync(Puts))
 	must(x.Wait(h))
 
-	// The zero Region belongs to the Endpoint that begins it; an empty one is complete.
+	// The zero Region belongs to the Initiator that begins it; an empty one is complete.
 	var z Region
 	must(x.BeginRegion(&z))
 	if h, err := z.End(); h != 0 || err != nil {

@@ -22,7 +22,7 @@ type integer interface {
 // typed is all atomics of one type.
 type typed[T number] struct {
 	name string
-	fcaa func(x *Endpoint, rank int, to segment.NLA, limit, v T) (T, bool, error) // nil of floats
+	fcaa func(x *Initiator, rank int, to segment.NLA, limit, v T) (T, bool, error) // nil of floats
 	// bitwise is the model of and, or, xor; nil for floats.
 	bitwise func(op AtomicOp, old, v T) T
 	gen     *rapid.Generator[T]
@@ -308,7 +308,7 @@ func TestAtomicsBadArguments(t *testing.T) {
 	}
 }
 
-func checkBad[T number](t *testing.T, x *Endpoint, a *typed[T]) {
+func checkBad[T number](t *testing.T, x *Initiator, a *typed[T]) {
 	t.Helper()
 	size, word := len(x.ep.(*fakeEP).job.segs[1]), int(TypeOf[T]().Size())
 	for _, c := range []struct {

@@ -83,7 +83,7 @@ func fromBits[T Number](w uint64) (v T) {
 }
 
 // wordOf is the aligned T at a of rank's segment, or nil if it is not reached by load and store.
-func wordOf[T Number](x *Endpoint, rank int, a segment.NLA) unsafe.Pointer {
+func wordOf[T Number](x *Initiator, rank int, a segment.NLA) unsafe.Pointer {
 	var v T
 	p, _ := x.views.Atomic(uint64(rank), offset(a), uint64(unsafe.Sizeof(v)), uint64(unsafe.Sizeof(v)))
 	return p
@@ -92,7 +92,7 @@ func wordOf[T Number](x *Endpoint, rank int, a segment.NLA) unsafe.Pointer {
 // slowAtomic is an atomic that the conduit carries.
 //
 //go:noinline
-func slowAtomic[T Number](x *Endpoint, rank int, to segment.NLA, op AtomicOp, a, b T) (old T, err error) {
+func slowAtomic[T Number](x *Initiator, rank int, to segment.NLA, op AtomicOp, a, b T) (old T, err error) {
 	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
 	q.tried = true
 	w, err := q.now(x)
@@ -100,7 +100,7 @@ func slowAtomic[T Number](x *Endpoint, rank int, to segment.NLA, op AtomicOp, a,
 }
 
 // Load reads the T at from of rank atomically (acquire).
-func Load[T Number](x *Endpoint, rank int, from segment.NLA) (v T, err error) {
+func Load[T Number](x *Initiator, rank int, from segment.NLA) (v T, err error) {
 	switch p := wordOf[T](x, rank, from); {
 	case p == nil:
 		return slowAtomic[T](x, rank, from, AtomicLoad, v, v)
@@ -112,7 +112,7 @@ func Load[T Number](x *Endpoint, rank int, from segment.NLA) (v T, err error) {
 }
 
 // Store writes v to the T at to of rank atomically (release).
-func Store[T Number](x *Endpoint, rank int, to segment.NLA, v T) (err error) {
+func Store[T Number](x *Initiator, rank int, to segment.NLA, v T) (err error) {
 	switch p := wordOf[T](x, rank, to); {
 	case p == nil:
 		_, err = slowAtomic(x, rank, to, AtomicStore, v, v)
@@ -125,7 +125,7 @@ func Store[T Number](x *Endpoint, rank int, to segment.NLA, v T) (err error) {
 }
 
 // Swap writes v to the T at to of rank and returns what was there.
-func Swap[T Number](x *Endpoint, rank int, to segment.NLA, v T) (old T, err error) {
+func Swap[T Number](x *Initiator, rank int, to segment.NLA, v T) (old T, err error) {
 	switch p := wordOf[T](x, rank, to); {
 	case p == nil:
 		return slowAtomic(x, rank, to, AtomicSwap, v, v)
@@ -138,7 +138,7 @@ func Swap[T Number](x *Endpoint, rank int, to segment.NLA, v T) (old T, err erro
 
 // CompareAndSwap writes v to the T at to of rank if it is old, bit for bit: of floats 0 is not -0,
 // and a NaN is what has the same bits. It returns what was there before and whether v was written.
-func CompareAndSwap[T Number](x *Endpoint, rank int, to segment.NLA, old, v T) (prev T, swapped bool, err error) {
+func CompareAndSwap[T Number](x *Initiator, rank int, to segment.NLA, old, v T) (prev T, swapped bool, err error) {
 	switch p := wordOf[T](x, rank, to); {
 	case p == nil:
 		prev, err = slowAtomic(x, rank, to, AtomicCAS, old, v)
@@ -151,7 +151,7 @@ func CompareAndSwap[T Number](x *Endpoint, rank int, to segment.NLA, old, v T) (
 }
 
 // FetchAdd adds v to the T at to of rank and returns what was there before.
-func FetchAdd[T Number](x *Endpoint, rank int, to segment.NLA, v T) (old T, err error) {
+func FetchAdd[T Number](x *Initiator, rank int, to segment.NLA, v T) (old T, err error) {
 	var one, two T = 1, 2
 	switch p := wordOf[T](x, rank, to); {
 	case p == nil:
@@ -178,14 +178,14 @@ func FetchAdd[T Number](x *Endpoint, rank int, to segment.NLA, v T) (old T, err 
 }
 
 // Add is [FetchAdd] without the result.
-func Add[T Number](x *Endpoint, rank int, to segment.NLA, v T) error {
+func Add[T Number](x *Initiator, rank int, to segment.NLA, v T) error {
 	_, err := FetchAdd(x, rank, to, v)
 	return err
 }
 
 // FetchCompareAdd is fetch-compare-and-add (Nüssle 2008, section 7.5.4): if the T at to of rank is
 // at most limit, v is added to it. It returns what was there before and whether v was added.
-func FetchCompareAdd[T Integer](x *Endpoint, rank int, to segment.NLA, limit, v T) (old T, added bool, err error) {
+func FetchCompareAdd[T Integer](x *Initiator, rank int, to segment.NLA, limit, v T) (old T, added bool, err error) {
 	p := wordOf[T](x, rank, to)
 	if p == nil {
 		old, err = slowAtomic(x, rank, to, AtomicFCAA, limit, v)
@@ -208,14 +208,14 @@ func FetchCompareAdd[T Integer](x *Endpoint, rank int, to segment.NLA, limit, v 
 }
 
 // Atomic performs op on the T at to of rank and returns what was there before.
-func Atomic[T Number](x *Endpoint, rank int, to segment.NLA, op AtomicOp, a, b T) (old T, err error) {
+func Atomic[T Number](x *Initiator, rank int, to segment.NLA, op AtomicOp, a, b T) (old T, err error) {
 	w, err := x.AtomicBits(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
 	return fromBits[T](w), err
 }
 
 // AtomicNB begins an [Atomic]. Once the handle is synchronized, *old is what was there; old may be
 // nil.
-func AtomicNB[T Number](x *Endpoint, rank int, to segment.NLA, old *T, op AtomicOp, a, b T) (Handle, error) {
+func AtomicNB[T Number](x *Initiator, rank int, to segment.NLA, old *T, op AtomicOp, a, b T) (Handle, error) {
 	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
 	q.result = unsafe.Pointer(old)
 	return q.begun(x)
@@ -230,7 +230,7 @@ func AtomicNBI[T Number](r *Region, rank int, to segment.NLA, old *T, op AtomicO
 
 // AtomicBits is [Atomic] for a type that is known only when the program runs: t. The operands a and
 // b, and what was there before, are the low bytes of words.
-func (x *Endpoint) AtomicBits(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) (old uint64, err error) {
+func (x *Initiator) AtomicBits(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) (old uint64, err error) {
 	if conduits.CheckAtomic("", op, t, 0) == nil {
 		if old, ok := x.views.apply(rank, to, op, t, a, b); ok {
 			return old, nil
@@ -240,7 +240,7 @@ func (x *Endpoint) AtomicBits(rank int, to segment.NLA, op AtomicOp, t AtomicTyp
 	return q.now(x)
 }
 
-// AtomicBitsNBI begins an [Endpoint.AtomicBits] without its result. The region counts it as a put.
+// AtomicBitsNBI begins an [Initiator.AtomicBits] without its result. The region counts it as a put.
 func (r *Region) AtomicBitsNBI(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) error {
 	q := atomicOf(rank, to, op, t, a, b)
 	return q.counted(r)

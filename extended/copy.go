@@ -28,7 +28,7 @@ var copyBuffers = sync.Pool{New: func() any { return new([copyPiece]byte) }}
 // Both ranges are checked before anything is moved; a later error leaves an unknown
 // part of dst's range changed. There is no non-blocking form, as it could not begin to
 // store before it has loaded: begin a Get, and a Put when it is synchronized.
-func (x *Endpoint) Copy(dst int, to segment.NLA, src int, from segment.NLA, n int) error {
+func (x *Initiator) Copy(dst int, to segment.NLA, src int, from segment.NLA, n int) error {
 	const what = "extended: copy"
 	if n <= 0 {
 		if n < 0 {
@@ -72,7 +72,7 @@ func (x *Endpoint) Copy(dst int, to segment.NLA, src int, from segment.NLA, n in
 
 // copyPieces is Copy by way of this rank, from the end on where a piece that is stored
 // would else be one that is still to be loaded.
-func (x *Endpoint) copyPieces(dst int, to segment.NLA, src int, from segment.NLA, n int) error {
+func (x *Initiator) copyPieces(dst int, to segment.NLA, src int, from segment.NLA, n int) error {
 	buffer := copyBuffers.Get().(*[copyPiece]byte)
 	backward := to > from
 	for done := 0; done < n; {

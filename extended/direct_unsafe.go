@@ -48,7 +48,7 @@ func (v *reach) lockWords(rank int, at segment.NLA) *[LockSize / 8]uint64 {
 }
 
 // ownWord is a word of the own segment whose address was checked.
-func (x *Endpoint) ownWord(a segment.NLA) *uint64 {
+func (x *Initiator) ownWord(a segment.NLA) *uint64 {
 	return (*uint64)(unsafe.Add(x.mine.Base, uint64(a-segment.AttachBase)))
 }
 
@@ -58,7 +58,7 @@ func (x *Endpoint) ownWord(a segment.NLA) *uint64 {
 // of the caller. The memory is valid until the endpoint's conduit is closed, or
 // what is exposed is unmapped, and changes under the reader's hands: see the
 // package comment on ordering.
-func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
+func (x *Initiator) Direct(rank int, a segment.NLA, n uint64) []byte {
 	if a.Exposed() && x.exposed != nil && rank == x.ep.Rank() {
 		mem, _ := x.exposed.Local(a, n)
 		return mem
@@ -85,7 +85,7 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 // visible there. src may lie anywhere and may be reused when Put returns. An
 // aligned 8-byte put is single-copy atomic. Putting nothing succeeds whatever
 // the address. The source and the target must not overlap.
-func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
+func (x *Initiator) Put(dst int, to segment.NLA, src []byte) error {
 	if p, ok := x.views.writable(dst, to, uint64(len(src))); ok && len(src) > 0 {
 		if len(src) == 8 {
 			*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
@@ -100,7 +100,7 @@ func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
 // Get copies len(dst) bytes from address from of rank src's segment to dst,
 // which may lie anywhere, and returns when they are there. An aligned 8-byte
 // get is single-copy atomic. Getting nothing succeeds whatever the address.
-func (x *Endpoint) Get(src int, from segment.NLA, dst []byte) error {
+func (x *Initiator) Get(src int, from segment.NLA, dst []byte) error {
 	if p, ok := x.views.readable(src, from, uint64(len(dst))); ok && len(dst) > 0 {
 		if len(dst) == 8 {
 			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
@@ -136,7 +136,7 @@ func onStack(b []byte) bool {
 // PutValue puts the low n bytes of v, n from 1 to 8, little-endian, to address
 // to of rank. If n is 1, 2, 4 or 8 and to is a multiple of n, the put is
 // single-copy atomic.
-func (x *Endpoint) PutValue(rank int, to segment.NLA, v uint64, n int) error {
+func (x *Initiator) PutValue(rank int, to segment.NLA, v uint64, n int) error {
 	if p, ok := x.views.writable(rank, to, uint64(n)); ok {
 		switch n {
 		case 8:
@@ -160,7 +160,7 @@ func (x *Endpoint) PutValue(rank int, to segment.NLA, v uint64, n int) error {
 
 // GetValue gets n bytes, n from 1 to 8, from address from of rank, as a
 // little-endian number extended with zeros. Atomic as PutValue is.
-func (x *Endpoint) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
+func (x *Initiator) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
 	if p, ok := x.views.readable(rank, from, uint64(n)); ok {
 		switch n {
 		case 8:

@@ -10,7 +10,7 @@
 //
 //   - in the segment that the rank attached;
 //   - of memory that the rank has registered (segment.ATU);
-//   - exposed: of memory that [Endpoint.Expose] has given addresses to, which is
+//   - exposed: of memory that [Initiator.Expose] has given addresses to, which is
 //     registered only while others use it. See below.
 //
 // Where the
@@ -22,7 +22,7 @@
 // # Set-up
 //
 // The handler tables and the completer must exist before the job is attached,
-// so an Endpoint is made in two steps:
+// so an Initiator is made in two steps:
 //
 //	x := extended.New(extended.Config{})
 //	e, err := am.Attach(ep, am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, SegmentSize: 1 << 20})
@@ -30,7 +30,7 @@
 //	x.Bind(e)
 //
 // With exposed memory there are a firehose.Space and a firehose.Cache beside it,
-// whose handlers are among those of the Endpoint; after a barrier the cache is
+// whose handlers are among those of the Initiator; after a barrier the cache is
 // bound, too:
 //
 //	space, err := firehose.NewSpace(ep.ATU, bucket)
@@ -42,8 +42,8 @@
 // # Completion
 //
 // A blocking operation is complete when it returns: a put is visible at the
-// target, a get's data is there. The NB forms return a [Handle] for [Endpoint.Wait],
-// [Endpoint.Try] and their list forms; the zero Handle says that the operation
+// target, a get's data is there. The NB forms return a [Handle] for [Initiator.Wait],
+// [Initiator.Try] and their list forms; the zero Handle says that the operation
 // is complete already, which is what one gets wherever memory can be reached
 // directly ([Config].AlwaysHandle changes that). The NBI forms count in a
 // [Region]. Until a non-blocking operation is synchronized
@@ -121,7 +121,7 @@
 // # Locks
 //
 // A lock is two words, LockSize bytes, anywhere in memory that its users may access
-// with atomics, and [Endpoint.LockAt] names it by rank and address: there is
+// with atomics, and [Initiator.LockAt] names it by rank and address: there is
 // nothing to make and nothing to free. Goroutines that wait are in a list, for which
 // their own rank has memory, see Config.LockMemory. A lock of this rank that is free is
 // taken and given back by atomic instructions and the rank's own table of what it
@@ -200,7 +200,7 @@
 //
 // # Concurrency and handlers
 //
-// An Endpoint may be used by many goroutines. A handler of an active message
+// An Initiator may be used by many goroutines. A handler of an active message
 // may use what completes at once by direct access (the zero Handle's case),
 // Signal included, because that does not wait; it must not use anything that
 // goes through the conduit, nor Wait, Sync, WaitUntil, locks and the like, which fail
@@ -217,6 +217,6 @@
 // handle gives ErrResource. When a rank has died, what is under way towards it ends
 // with an error that matches ErrPeer when it is synchronized, and all waiters are
 // woken with the job's failure; direct access does not notice, as the memory stays.
-// Using an Endpoint before Bind gives ErrNotInit, and exposed addresses without
+// Using an Initiator before Bind gives ErrNotInit, and exposed addresses without
 // Config.Firehose ErrNotSupported.
 package extended

@@ -21,7 +21,7 @@ var (
 	ErrPeer         = errs.ErrPeer
 )
 
-// Config is what the user of an Endpoint chooses. The zero value is good.
+// Config is what the user of an Initiator chooses. The zero value is good.
 type Config struct {
 	// AlwaysHandle makes every non-blocking operation that moves something
 	// return a handle that must be synchronized, even if it is complete at
@@ -29,7 +29,7 @@ type Config struct {
 	// nothing. For programs that want to find missing or double
 	// synchronization on conduits that complete everything at once.
 	AlwaysHandle bool
-	// Origins has Endpoint.Forgotten say where each handle comes from, which costs
+	// Origins has Initiator.Forgotten say where each handle comes from, which costs
 	// each operation that has one a microsecond.
 	Origins bool
 
@@ -38,7 +38,7 @@ type Config struct {
 	// it addresses. Both or neither; nil means that exposed addresses are
 	// refused. All ranks of a job have them or none does. Firehose must have
 	// been bound before the first operation that names an exposed address of
-	// another rank; Endpoint.Bind does not do it, because it waits for rank 0.
+	// another rank; Initiator.Bind does not do it, because it waits for rank 0.
 	Firehose *firehose.Cache
 	Space    *firehose.Space
 
@@ -61,12 +61,12 @@ type Config struct {
 	LockMemory func() (segment.NLA, error)
 }
 
-// Endpoint is one rank's one-sided interface. Make it with New, give its
+// Initiator is one rank's one-sided interface. Make it with New, give its
 // Handlers and itself (as the Completer) to am.Attach, then call Bind. After
 // that all methods may be called by many goroutines at once; none of them may
 // be called by a handler of an active message, except those that the package
 // comment lists.
-type Endpoint struct {
+type Initiator struct {
 	views    reach // none before Bind
 	always   bool
 	ep       conduits.Endpoint
@@ -83,7 +83,7 @@ type Endpoint struct {
 	lockMemory func() (segment.NLA, error)
 }
 
-// progress is the part of am.Endpoint that waiting needs.
+// progress is the part of am.Messenger that waiting needs.
 type progress interface {
 	Wait(b conduits.Blocked, cond func() bool) error
 	WaitFor(b conduits.Blocked, c conduits.Cond) error
@@ -92,8 +92,8 @@ type progress interface {
 }
 
 // New makes an endpoint that waits for Bind.
-func New(c Config) *Endpoint {
-	x := &Endpoint{always: c.AlwaysHandle}
+func New(c Config) *Initiator {
+	x := &Initiator{always: c.AlwaysHandle}
 	x.implicit.x = x
 	x.table.left = MaxHandles
 	x.lockMemory = c.LockMemory
@@ -107,15 +107,15 @@ func New(c Config) *Endpoint {
 }
 
 var (
-	_ am.Completer = (*Endpoint)(nil)
-	_ am.Exposer   = (*Endpoint)(nil)
+	_ am.Completer = (*Initiator)(nil)
+	_ am.Exposer   = (*Initiator)(nil)
 )
 
 // Handlers is what am.Attach has to know: nothing, as all that this package does
 // goes through the conduit's RMA unit; with Config.Firehose, its handlers and
 // those that move data between ranks without it. Indices 32 to 63 are kept for
 // this package.
-func (x *Endpoint) Handlers() []am.Entry {
+func (x *Initiator) Handlers() []am.Entry {
 	if x.exposed == nil {
 		return nil
 	}
@@ -124,14 +124,14 @@ func (x *Endpoint) Handlers() []am.Entry {
 
 // Bind connects x with the attached endpoint whose am.Config named x as its
 // Completer. Once, before any other method.
-func (x *Endpoint) Bind(e *am.Endpoint) {
+func (x *Initiator) Bind(e *am.Messenger) {
 	if x.exposed != nil {
 		x.exposed.Bind(e)
 	}
 	x.bind(e.Conduit(), e)
 }
 
-func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
+func (x *Initiator) bind(ep conduits.Endpoint, p progress) {
 	x.ep, x.poll = ep, p
 	x.maxLong = ep.Limits().MaxLong
 	x.table.firstGen |= uint64(ep.Rank()&rankMask) << rankShift
@@ -140,14 +140,14 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 }
 
 // Rank is the number of this rank in its job. Only after Bind.
-func (x *Endpoint) Rank() int { return x.ep.Rank() }
+func (x *Initiator) Rank() int { return x.ep.Rank() }
 
 // Size is the number of ranks in the job. Only after Bind.
-func (x *Endpoint) Size() int { return x.ep.Size() }
+func (x *Initiator) Size() int { return x.ep.Size() }
 
 // Outstanding is how many handles were issued and not synchronized yet, of all lanes; at
 // most MaxHandles of each.
-func (x *Endpoint) Outstanding() int {
+func (x *Initiator) Outstanding() int {
 	n := 0
 	for l := range x.each() {
 		n += l.table.outstanding()
@@ -159,7 +159,7 @@ func (x *Endpoint) Outstanding() int {
 // before it comes before every one that it makes after it, as seen by every rank. See
 // the package comment for when it is needed, which is seldom. It takes some 5 ns on
 // shared memory.
-func (x *Endpoint) Fence() {
+func (x *Initiator) Fence() {
 	if x.ep != nil {
 		conduits.Fence()
 	}
@@ -169,7 +169,7 @@ func (x *Endpoint) Fence() {
 // called after the word that they wait for was changed by anything but Signal
 // or PutSignal, which do it themselves. Cheap if no goroutine is parked. An
 // out-of-range rank is ignored.
-func (x *Endpoint) Wake(rank int) {
+func (x *Initiator) Wake(rank int) {
 	if x.ep != nil && uint(rank) < uint(x.ep.Size()) {
 		x.ep.Wake(rank)
 	}
@@ -177,7 +177,7 @@ func (x *Endpoint) Wake(rank int) {
 
 // Complete takes the completions of the operations that went through the
 // conduit. For package am, as am.Completer; not for users.
-func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
+func (x *Initiator) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
 	if cookie&firehose.Cookie != 0 {
 		x.exposed.Complete(cookie, value, err)
 		return
@@ -217,7 +217,7 @@ func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err 
 // check says what is wrong with an access of n > 0 bytes that could not be made
 // directly; nil if the conduit has to carry it. What is registered or exposed at
 // other addresses than the segment's, the target knows.
-func (x *Endpoint) check(op string, rank int, a segment.NLA, n uint64, need segment.Rights) error {
+func (x *Initiator) check(op string, rank int, a segment.NLA, n uint64, need segment.Rights) error {
 	if x.ep == nil {
 		return errNotBound(op)
 	}
@@ -237,7 +237,7 @@ func (x *Endpoint) check(op string, rank int, a segment.NLA, n uint64, need segm
 }
 
 // checkRank is check for an access of no bytes, which has no address.
-func (x *Endpoint) checkRank(op string, rank int) error {
+func (x *Initiator) checkRank(op string, rank int) error {
 	if x.ep == nil {
 		return errNotBound(op)
 	}
@@ -295,7 +295,7 @@ func rights(v *segment.View) segment.Rights {
 // garbage collector until Conceal; mapped memory must not be unmapped before. It
 // holds pointer-free values only. Atomics need it to be aligned to their size.
 // Not before Bind.
-func (x *Endpoint) Expose(mem []byte, rights segment.Rights, peer int) (segment.NLA, error) {
+func (x *Initiator) Expose(mem []byte, rights segment.Rights, peer int) (segment.NLA, error) {
 	const what = "extended: expose"
 	if x.exposed == nil {
 		return 0, errs.NotSupported("%s: the endpoint was made without Config.Firehose and Config.Space", what)
@@ -316,7 +316,7 @@ func (x *Endpoint) Expose(mem []byte, rights segment.Rights, peer int) (segment.
 // returns no rank reaches it by them. What is under way meanwhile is done, or
 // fails with an error that matches segment.ErrFault or firehose.ErrNotExposed,
 // both of which match ErrBadArg; a large access may have been done in part.
-func (x *Endpoint) Conceal(a segment.NLA) error {
+func (x *Initiator) Conceal(a segment.NLA) error {
 	const what = "extended: conceal"
 	if !a.Exposed() {
 		return errs.BadArg("%s: %v is no exposed address", what, a)
@@ -332,16 +332,16 @@ func (x *Endpoint) Conceal(a segment.NLA) error {
 
 // Exposed is the way to exposed memory, for its limits, counters and strategy; nil without
 // Config.Firehose and Config.Space.
-func (x *Endpoint) Exposed() *firehose.Route { return x.exposed }
+func (x *Initiator) Exposed() *firehose.Route { return x.exposed }
 
 // Exposes reports whether there are exposed addresses; part of am.Exposer.
-func (x *Endpoint) Exposes() bool { return x.exposed != nil }
+func (x *Initiator) Exposes() bool { return x.exposed != nil }
 
 // PutExposed is Put; part of am.Exposer.
-func (x *Endpoint) PutExposed(dst int, to segment.NLA, src []byte) error { return x.Put(dst, to, src) }
+func (x *Initiator) PutExposed(dst int, to segment.NLA, src []byte) error { return x.Put(dst, to, src) }
 
 // Deposit puts what rank src has sent to an exposed address of this rank; part of
 // am.Exposer, not for users.
-func (x *Endpoint) Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error) {
+func (x *Initiator) Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error) {
 	return x.exposed.Deposit(src, to, n, data)
 }

@@ -15,7 +15,7 @@ import (
 
 // exposing is spmd for ranks that expose memory, of which each may have a megabyte
 // pinned.
-func exposing(n int, body func(x *extended.Endpoint) error) {
+func exposing(n int, body func(x *extended.Initiator) error) {
 	shm, err := conduits.Lookup("shm")
 	if err != nil {
 		log.Fatal(err)
@@ -35,7 +35,7 @@ func exposing(n int, body func(x *extended.Endpoint) error) {
 	ranks.Wait()
 }
 
-func expose(end conduits.Endpoint, body func(x *extended.Endpoint) error) error {
+func expose(end conduits.Endpoint, body func(x *extended.Initiator) error) error {
 	const bucket = 64 << 10
 	space, err := firehose.NewSpace(end.ATU, bucket)
 	if err != nil {
@@ -81,8 +81,8 @@ func expose(end conduits.Endpoint, body func(x *extended.Endpoint) error) error 
 
 // Rank 1 exposes a slice that is larger than all that may be pinned, and rank 0 puts
 // to its end.
-func ExampleEndpoint_Expose() {
-	exposing(2, func(x *extended.Endpoint) error {
+func ExampleInitiator_Expose() {
+	exposing(2, func(x *extended.Initiator) error {
 		if x.Rank() == 0 {
 			// Rank 1 says where its slice is.
 			at, err := x.WaitUntil(flag, extended.Ne, 0)

@@ -13,7 +13,7 @@ import (
 )
 
 // spmd runs body as n ranks of this process, each with a segment of one page.
-func spmd(n int, body func(x *extended.Endpoint) error) {
+func spmd(n int, body func(x *extended.Initiator) error) {
 	shm, err := conduits.Lookup("shm")
 	if err != nil {
 		log.Fatal(err)
@@ -53,7 +53,7 @@ const (
 
 // Rank 0 puts a text into rank 1's segment and signals that it is there.
 func Example() {
-	spmd(2, func(x *extended.Endpoint) error {
+	spmd(2, func(x *extended.Initiator) error {
 		if x.Rank() == 0 {
 			return x.PutSignal(1, data, []byte("one-sided"), flag, extended.SignalSet, 9)
 		}
@@ -71,7 +71,7 @@ func Example() {
 func ExampleFetchAdd() {
 	var mu sync.Mutex
 	sum := uint64(0)
-	spmd(4, func(x *extended.Endpoint) error {
+	spmd(4, func(x *extended.Initiator) error {
 		n, err := extended.FetchAdd[uint64](x, 0, data, 1)
 		mu.Lock()
 		sum += n
@@ -86,7 +86,7 @@ func ExampleFetchAdd() {
 // 7-3): readers add 1 while the word is at most n, a writer adds n+1 while it
 // is at most 0.
 func ExampleFetchCompareAdd() {
-	spmd(1, func(x *extended.Endpoint) error {
+	spmd(1, func(x *extended.Initiator) error {
 		const n = 8 // ranks in the job
 		try := func(who string, compare, add int64) error {
 			word, ok, err := extended.FetchCompareAdd[int64](x, 0, data, compare, add)
@@ -117,7 +117,7 @@ func ExampleFetchCompareAdd() {
 // A 2 x 3 matrix is put transposed: element (i, j) of the source, 3 to a row,
 // becomes element (j, i) of the target, 2 to a row.
 func ExampleStrided() {
-	spmd(1, func(x *extended.Endpoint) error {
+	spmd(1, func(x *extended.Initiator) error {
 		src := []byte{1, 2, 3, 4, 5, 6}
 		transposed, err := extended.Strided(1, []int{2, 3},
 			extended.RemoteBox{Addr: data, Strides: []int{1, 2}},
@@ -136,7 +136,7 @@ func ExampleStrided() {
 
 // Everything begun in an access region is waited for by one handle.
 func ExampleRegion() {
-	spmd(2, func(x *extended.Endpoint) error {
+	spmd(2, func(x *extended.Initiator) error {
 		if x.Rank() != 0 {
 			return nil
 		}

@@ -21,8 +21,8 @@ import (
 // node is a rank with everything that exposed memory needs.
 type node struct {
 	end   conduits.Endpoint
-	e     *am.Endpoint
-	x     *extended.Endpoint
+	e     *am.Messenger
+	x     *extended.Initiator
 	cache *firehose.Cache
 	space *firehose.Space
 	round uint64               // of meet

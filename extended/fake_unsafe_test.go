@@ -55,7 +55,7 @@ type fakeEP struct {
 	job               *fakeJob
 	rank              int
 	o                 fakeOptions
-	x                 *Endpoint
+	x                 *Initiator
 	views             []segment.View
 
 	mu      sync.Mutex

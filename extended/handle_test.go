@@ -115,7 +115,7 @@ func TestHandleMisuse(t *testing.T) {
 	j := newFake(2, fakeOptions{direct: true, config: Config{AlwaysHandle: true}})
 	x, y := j.eps[0].x, j.eps[1].x
 	b := make([]byte, 16)
-	issue := func(x *Endpoint) Handle {
+	issue := func(x *Initiator) Handle {
 		h, err := x.PutNB(1, at(0), b)
 		if err != nil || h == 0 {
 			t.Fatal(h, err)
@@ -302,7 +302,7 @@ func count(hs []Handle) int {
 // handleMachine compares the handle table with a map.
 type handleMachine struct {
 	ep    *fakeEP
-	x     *Endpoint
+	x     *Initiator
 	live  map[Handle]bool
 	order []Handle // of live, so that choices are repeatable
 	dead  []Handle

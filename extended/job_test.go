@@ -73,7 +73,7 @@ const (
 )
 
 // meet is a barrier made of signals.
-func meet(x *extended.Endpoint, round uint64) error {
+func meet(x *extended.Initiator, round uint64) error {
 	for r := range x.Size() {
 		if err := x.Signal(r, arrived, extended.SignalAdd, 1); err != nil {
 			return err
@@ -208,7 +208,7 @@ func TestWaitingForTheDead(t *testing.T) {
 }
 
 // joined is the endpoint of a rank that is a process, with a segment of size bytes.
-func joined(size uint64) (*am.Endpoint, *extended.Endpoint) {
+func joined(size uint64) (*am.Messenger, *extended.Initiator) {
 	end, err := testjob.Join(conduits.Config{})
 	testjob.Check(err)
 	x := extended.New(extended.Config{})

@@ -22,7 +22,7 @@ type litmus struct {
 	threads int
 	// step is what rank me does with the words a, of rank 0, and b, of rank 1, which
 	// are 0; it returns what it has read.
-	step func(x *extended.Endpoint, me int, a, b segment.NLA) (r, s uint64, err error)
+	step func(x *extended.Initiator, me int, a, b segment.NLA) (r, s uint64, err error)
 	// forbidden reports whether the ranks, by their numbers, must not have read this.
 	forbidden func(r, s []uint64) bool
 	plain     bool // has accesses that a race detector calls races
@@ -30,17 +30,17 @@ type litmus struct {
 
 // The ways to access the words of litmus tests.
 type access struct {
-	store func(x *extended.Endpoint, rank int, to segment.NLA, v uint64) error
-	load  func(x *extended.Endpoint, rank int, from segment.NLA) (uint64, error)
+	store func(x *extended.Initiator, rank int, to segment.NLA, v uint64) error
+	load  func(x *extended.Initiator, rank int, from segment.NLA) (uint64, error)
 }
 
 var (
 	atomics64 = access{extended.Store[uint64], extended.Load[uint64]}
 	atomics32 = access{
-		func(x *extended.Endpoint, rank int, to segment.NLA, v uint64) error {
+		func(x *extended.Initiator, rank int, to segment.NLA, v uint64) error {
 			return extended.Store[uint32](x, rank, to, uint32(v))
 		},
-		func(x *extended.Endpoint, rank int, from segment.NLA) (uint64, error) {
+		func(x *extended.Initiator, rank int, from segment.NLA) (uint64, error) {
 			v, err := extended.Load[uint32](x, rank, from)
 			return uint64(v), err
 		},
@@ -50,12 +50,12 @@ var (
 // values are accesses of n bytes which Fence orders.
 func values(n int) access {
 	return access{
-		func(x *extended.Endpoint, rank int, to segment.NLA, v uint64) error {
+		func(x *extended.Initiator, rank int, to segment.NLA, v uint64) error {
 			err := x.PutValue(rank, to, v, n)
 			x.Fence()
 			return err
 		},
-		func(x *extended.Endpoint, rank int, from segment.NLA) (uint64, error) {
+		func(x *extended.Initiator, rank int, from segment.NLA) (uint64, error) {
 			v, err := x.GetValue(rank, from, n)
 			x.Fence()
 			return v, err
@@ -68,7 +68,7 @@ func shapes(how string, c access, plain bool) []litmus {
 	return []litmus{
 		{
 			name: "store buffering/" + how, threads: 2, plain: plain,
-			step: func(x *extended.Endpoint, me int, a, b segment.NLA) (r, s uint64, err error) {
+			step: func(x *extended.Initiator, me int, a, b segment.NLA) (r, s uint64, err error) {
 				mine, other := a, b
 				if me == 1 {
 					mine, other = b, a
@@ -82,7 +82,7 @@ func shapes(how string, c access, plain bool) []litmus {
 		},
 		{
 			name: "message passing/" + how, threads: 2, plain: plain,
-			step: func(x *extended.Endpoint, me int, a, b segment.NLA) (r, s uint64, err error) {
+			step: func(x *extended.Initiator, me int, a, b segment.NLA) (r, s uint64, err error) {
 				if me == 0 {
 					if err = c.store(x, 0, a, 1); err == nil {
 						err = c.store(x, 1, b, 1)
@@ -98,7 +98,7 @@ func shapes(how string, c access, plain bool) []litmus {
 		},
 		{
 			name: "load buffering/" + how, threads: 2, plain: plain,
-			step: func(x *extended.Endpoint, me int, a, b segment.NLA) (r, s uint64, err error) {
+			step: func(x *extended.Initiator, me int, a, b segment.NLA) (r, s uint64, err error) {
 				mine, other := a, b
 				if me == 1 {
 					mine, other = b, a
@@ -112,7 +112,7 @@ func shapes(how string, c access, plain bool) []litmus {
 		},
 		{
 			name: "independent reads of independent writes/" + how, threads: 4, plain: plain,
-			step: func(x *extended.Endpoint, me int, a, b segment.NLA) (r, s uint64, err error) {
+			step: func(x *extended.Initiator, me int, a, b segment.NLA) (r, s uint64, err error) {
 				switch me {
 				case 0:
 					return 0, 0, c.store(x, 0, a, 1)
@@ -135,10 +135,10 @@ func shapes(how string, c access, plain bool) []litmus {
 }
 
 // released is message passing of data, plain values, by an atomic or a signal.
-func released(how string, signal func(x *extended.Endpoint, to segment.NLA) error, size int) litmus {
+func released(how string, signal func(x *extended.Initiator, to segment.NLA) error, size int) litmus {
 	return litmus{
 		name: "message passing/" + how, threads: 2,
-		step: func(x *extended.Endpoint, me int, a, b segment.NLA) (r, s uint64, err error) {
+		step: func(x *extended.Initiator, me int, a, b segment.NLA) (r, s uint64, err error) {
 			if me == 0 {
 				// The data lies on both ranks.
 				if err = x.PutValue(0, a, 1, size); err == nil {
@@ -171,9 +171,9 @@ func litmusTests() []litmus {
 	for _, n := range []int{1, 2, 4, 8} {
 		of := fmt.Sprintf(", values of %d bytes", n)
 		all = append(all,
-			released("store"+of, func(x *extended.Endpoint, to segment.NLA) error { return extended.Store[uint64](x, 1, to, 1) }, n),
-			released("addition"+of, func(x *extended.Endpoint, to segment.NLA) error { return extended.Add[uint64](x, 1, to, 1) }, n),
-			released("signal"+of, func(x *extended.Endpoint, to segment.NLA) error {
+			released("store"+of, func(x *extended.Initiator, to segment.NLA) error { return extended.Store[uint64](x, 1, to, 1) }, n),
+			released("addition"+of, func(x *extended.Initiator, to segment.NLA) error { return extended.Add[uint64](x, 1, to, 1) }, n),
+			released("signal"+of, func(x *extended.Initiator, to segment.NLA) error {
 				return x.Signal(1, to, extended.SignalSet, 1)
 			}, n))
 	}

@@ -83,7 +83,7 @@ type locks struct {
 }
 
 // theLocks are those of the rank, of all its lanes.
-func (x *Endpoint) theLocks() *locks {
+func (x *Initiator) theLocks() *locks {
 	if h := x.locks.Load(); h != nil {
 		return h
 	}
@@ -108,15 +108,15 @@ type holds struct {
 	origin string // where the first was taken, with Config.Origins
 }
 
-// Lock is the lock at an address of a rank, as one rank uses it: see [Endpoint.LockAt].
+// Lock is the lock at an address of a rank, as one rank uses it: see [Initiator.LockAt].
 type Lock struct {
-	x    *Endpoint
+	x    *Initiator
 	rank int
 	at   segment.NLA
 }
 
 // LockAt is the lock at address at of rank. Nothing is made: a Lock is a name, which may be copied.
-func (x *Endpoint) LockAt(rank int, at segment.NLA) Lock { return Lock{x, rank, at} }
+func (x *Initiator) LockAt(rank int, at segment.NLA) Lock { return Lock{x, rank, at} }
 
 // String names the lock as reports do.
 func (l Lock) String() string { return remoteAt(l.rank, l.at).String() }
@@ -189,7 +189,7 @@ func (l Lock) Unlock() error {
 func (l Lock) RUnlock() error { return l.unlock("RUnlock", 1) }
 
 // operand is what a hold adds to a lock's state.
-func (x *Endpoint) operand(d int64) int64 {
+func (x *Initiator) operand(d int64) int64 {
 	if d == exclusive {
 		return exclusive + int64(x.ep.Rank()+1)<<holderShift
 	}
@@ -357,7 +357,7 @@ func (h *nearHolds) place(l remote) *atomic.Uint64 {
 }
 
 // hold notes a hold of this rank.
-func (h *locks) hold(x *Endpoint, l remote, d int64) {
+func (h *locks) hold(x *Initiator, l remote, d int64) {
 	if d == exclusive && x.table.origins == nil {
 		near := x.notes.Load()
 		if near == nil {
@@ -429,7 +429,7 @@ type HeldLock struct {
 // HeldLocks are the locks that goroutines of this rank hold, by rank and address. A rank
 // that leaves the job with one has those that want it wait for ever: its memory may
 // answer until all ranks leave.
-func (x *Endpoint) HeldLocks() []HeldLock {
+func (x *Initiator) HeldLocks() []HeldLock {
 	h := x.root().locks.Load()
 	if h == nil {
 		return nil
@@ -456,7 +456,7 @@ func (x *Endpoint) HeldLocks() []HeldLock {
 }
 
 // borrow takes a waiter from those used before, or new memory for one.
-func (h *locks) borrow(x *Endpoint) (segment.NLA, error) {
+func (h *locks) borrow(x *Initiator) (segment.NLA, error) {
 	h.mu.Lock()
 	if k := len(h.idle); k > 0 {
 		w := h.idle[k-1]
@@ -472,7 +472,7 @@ func (h *locks) borrow(x *Endpoint) (segment.NLA, error) {
 }
 
 // register makes waiters of registered memory, and returns one of them.
-func (h *locks) register(x *Endpoint) (segment.NLA, error) {
+func (h *locks) register(x *Initiator) (segment.NLA, error) {
 	atu, err := x.ep.ATU()
 	if err != nil {
 		return 0, err
@@ -501,7 +501,7 @@ func (h *locks) giveBack(w segment.NLA) {
 
 // lockState names a lock and its holder for Blocked: now, if the state is at hand, else
 // when it was last tried, since nothing may wait here.
-func (x *Endpoint) lockState(l remote, seen int64) string {
+func (x *Initiator) lockState(l remote, seen int64) string {
 	s, when := seen, " when last tried"
 	if p := x.views.word64(l.rank(), l.nla()); p != nil {
 		s, when = int64(atomic.LoadUint64(p)), ""

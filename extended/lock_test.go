@@ -32,7 +32,7 @@ func lockMemory() func() (segment.NLA, error) {
 
 // guarded is what a rank does rounds times: it changes two words of rank 0 under the
 // lock at l of rank 0, or finds them equal under a shared hold.
-func guarded(x *extended.Endpoint, at, words segment.NLA, rounds int, pause func()) error {
+func guarded(x *extended.Initiator, at, words segment.NLA, rounds int, pause func()) error {
 	for i := range rounds {
 		l := x.LockAt(0, at)
 		read, undo := l.RLock, l.RUnlock

@@ -17,7 +17,7 @@ const (
 var nowhere = remoteAt(1, segment.ExposedBase+1<<30)
 
 // lockJob is two ranks, the lock, and its words.
-func lockJob(direct bool, memory func() (segment.NLA, error)) (x *Endpoint, j *fakeJob, state, list *uint64) {
+func lockJob(direct bool, memory func() (segment.NLA, error)) (x *Initiator, j *fakeJob, state, list *uint64) {
 	j = newFake(2, fakeOptions{direct: direct, config: Config{LockMemory: memory}})
 	word := func(rank, off int) *uint64 { return wordIn(j.segs[rank], off) }
 	return j.eps[0].x, j, word(1, lockOff), word(1, lockOff+lockWaiters)
@@ -27,9 +27,9 @@ func lockJob(direct bool, memory func() (segment.NLA, error)) (x *Endpoint, j *f
 // give it back, leaves nothing that it does not know of: the lock is free if Lock has an error.
 func TestLockListFails(t *testing.T) {
 	for _, direct := range []bool{false, true} {
-		for name, take := range map[string]func(x *Endpoint) error{
-			"Lock":  func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).Lock() },
-			"RLock": func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).RLock() },
+		for name, take := range map[string]func(x *Initiator) error{
+			"Lock":  func(x *Initiator) error { return x.LockAt(1, at(lockOff)).Lock() },
+			"RLock": func(x *Initiator) error { return x.LockAt(1, at(lockOff)).RLock() },
 		} {
 			var state *uint64
 			// Asked for a waiter, when the lock was tried often enough: its holder goes now.
@@ -76,9 +76,9 @@ func TestUnlockWakesAll(t *testing.T) {
 // TestUnlockFails: a lock whose state cannot be changed is held still, unless the job has failed.
 func TestUnlockFails(t *testing.T) {
 	for _, job := range []bool{false, true} {
-		for name, unlock := range map[string]func(x *Endpoint) error{
-			"Unlock":  func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).Unlock() },
-			"RUnlock": func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).RUnlock() },
+		for name, unlock := range map[string]func(x *Initiator) error{
+			"Unlock":  func(x *Initiator) error { return x.LockAt(1, at(lockOff)).Unlock() },
+			"RUnlock": func(x *Initiator) error { return x.LockAt(1, at(lockOff)).RUnlock() },
 		} {
 			x, j, _, _ := lockJob(false, nil)
 			take := x.LockAt(1, at(lockOff)).Lock

@@ -26,7 +26,7 @@ const (
 // rmaModel drives one rank's transfers to all ranks beside plain arrays.
 type rmaModel struct {
 	j   *fakeJob
-	x   *Endpoint
+	x   *Initiator
 	mem [][]byte // what the segments must hold once everything is synchronized
 
 	set     *Region

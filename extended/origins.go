@@ -76,7 +76,7 @@ const mostForgotten = 8
 // Forgotten lists, with Config.Origins, the handles that are not synchronized and
 // the access regions that are open: what was begun, towards which rank, in which line
 // of the program. handles and regions are how many there are.
-func (x *Endpoint) Forgotten() (handles, regions int, list []string) {
+func (x *Initiator) Forgotten() (handles, regions int, list []string) {
 	s := x.table.origins
 	if s == nil {
 		return x.Outstanding(), 0, nil

@@ -36,7 +36,7 @@ func (c Category) String() string {
 
 // Region counts implicit non-blocking (nbi) operations, any number of them, so
 // that they are synchronized together. GASNet keeps one such set per thread;
-// goroutines have no identity, so a set is an object here. Endpoint.Implicit is
+// goroutines have no identity, so a set is an object here. Initiator.Implicit is
 // the set that all goroutines share.
 //
 // A Region is used in one of two ways, one after the other as often as one
@@ -44,7 +44,7 @@ func (c Category) String() string {
 //
 //   - As it comes from NewRegion: operations are begun with its NBI methods and
 //     synchronized with its Sync or Try.
-//   - As an access region, from Endpoint.BeginRegion until End: what is begun
+//   - As an access region, from Initiator.BeginRegion until End: what is begun
 //     in between is named by the one Handle that End returns, and Sync and Try
 //     are errors. Access regions do not nest. What was begun before
 //     BeginRegion and not synchronized stays outside and goes on.
@@ -58,7 +58,7 @@ func (c Category) String() string {
 // others begin meanwhile, too. The zero Region may be given to BeginRegion, and
 // belongs to that endpoint from then on. It must not be copied after that.
 type Region struct {
-	x *Endpoint
+	x *Initiator
 	// idle has bit c set for each category c of which nothing is under way, so that a
 	// Sync is one load then (1 ns inlined, where the mutex below takes 40). It is 0 of the
 	// zero Region, of one that is open, and until the first Sync. Written under mu.
@@ -109,14 +109,14 @@ func slotsOf(c Category) (slots uint32) {
 func slotsTowards(rank int) uint32 { return (1<<slotPuts | 1<<slotGets) << (uint(rank) % ways) }
 
 // NewRegion makes a set of implicit operations of its own.
-func (x *Endpoint) NewRegion() *Region { return &Region{x: x} }
+func (x *Initiator) NewRegion() *Region { return &Region{x: x} }
 
 // Implicit is the set that all goroutines of the rank share. It cannot be made
 // an access region.
-func (x *Endpoint) Implicit() *Region { return &x.implicit }
+func (x *Initiator) Implicit() *Region { return &x.implicit }
 
 // BeginRegion begins an access region in r.
-func (x *Endpoint) BeginRegion(r *Region) error {
+func (x *Initiator) BeginRegion(r *Region) error {
 	const what = "extended: begin region"
 	if x.ep == nil {
 		return errNotBound(what)

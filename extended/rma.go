@@ -32,7 +32,7 @@ func debounce(b []byte, err error) {
 // putSlow is Put where load and store do not do it. src may be hidden.
 //
 //go:noinline
-func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
+func (x *Initiator) putSlow(dst int, to segment.NLA, src []byte) error {
 	stack := onStack(src)
 	if stack {
 		heap := bounce(len(src))
@@ -51,7 +51,7 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 // getSlow is Get where load and store do not do it. dst may be hidden.
 //
 //go:noinline
-func (x *Endpoint) getSlow(src int, from segment.NLA, dst []byte) error {
+func (x *Initiator) getSlow(src int, from segment.NLA, dst []byte) error {
 	mem, stack := dst, onStack(dst)
 	if stack {
 		mem = bounce(len(dst))
@@ -71,7 +71,7 @@ func (x *Endpoint) getSlow(src int, from segment.NLA, dst []byte) error {
 // PutNB begins to put src to address to of rank dst's segment. src may be
 // reused when PutNB returns, which may have to wait for that. The put is
 // visible at dst once the handle is synchronized; see Handle.
-func (x *Endpoint) PutNB(dst int, to segment.NLA, src []byte) (Handle, error) {
+func (x *Initiator) PutNB(dst int, to segment.NLA, src []byte) (Handle, error) {
 	if !x.always && x.views.put(dst, to, src) {
 		return 0, nil
 	}
@@ -82,7 +82,7 @@ func (x *Endpoint) PutNB(dst int, to segment.NLA, src []byte) (Handle, error) {
 
 // PutBulkNB is PutNB for a source that must stay as it is, and must not be
 // freed by other than the garbage collector, until the handle is synchronized.
-func (x *Endpoint) PutBulkNB(dst int, to segment.NLA, src []byte) (Handle, error) {
+func (x *Initiator) PutBulkNB(dst int, to segment.NLA, src []byte) (Handle, error) {
 	if !x.always && x.views.put(dst, to, src) {
 		return 0, nil
 	}
@@ -94,7 +94,7 @@ func (x *Endpoint) PutBulkNB(dst int, to segment.NLA, src []byte) (Handle, error
 // GetNB begins to get len(dst) bytes from address from of rank src's segment.
 // dst holds them once the handle is synchronized; until then its contents are
 // undefined and it must not be touched.
-func (x *Endpoint) GetNB(src int, from segment.NLA, dst []byte) (Handle, error) {
+func (x *Initiator) GetNB(src int, from segment.NLA, dst []byte) (Handle, error) {
 	if !x.always && x.views.get(src, from, dst) {
 		return 0, nil
 	}
@@ -104,7 +104,7 @@ func (x *Endpoint) GetNB(src int, from segment.NLA, dst []byte) (Handle, error) 
 }
 
 // PutValueNB begins a PutValue.
-func (x *Endpoint) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle, error) {
+func (x *Initiator) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle, error) {
 	if !x.always && uint(n-1) < 8 && x.views.putValue(rank, to, v, n) {
 		return 0, nil
 	}
@@ -115,14 +115,14 @@ func (x *Endpoint) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle
 
 // GetValueNB begins a GetValue; *result holds the value once the handle is
 // synchronized.
-func (x *Endpoint) GetValueNB(rank int, from segment.NLA, result *uint64, n int) (Handle, error) {
+func (x *Initiator) GetValueNB(rank int, from segment.NLA, result *uint64, n int) (Handle, error) {
 	q := getValueOf(rank, from, result, n)
 	return q.begun(x)
 }
 
 // Memset fills n bytes from address to of rank with value. n must not be
 // negative.
-func (x *Endpoint) Memset(rank int, to segment.NLA, value byte, n int) error {
+func (x *Initiator) Memset(rank int, to segment.NLA, value byte, n int) error {
 	if n > 0 && x.views.memset(rank, to, value, uint64(n)) {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (x *Endpoint) Memset(rank int, to segment.NLA, value byte, n int) error {
 }
 
 // MemsetNB begins a Memset.
-func (x *Endpoint) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handle, error) {
+func (x *Initiator) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handle, error) {
 	if !x.always && n > 0 && x.views.memset(rank, to, value, uint64(n)) {
 		return 0, nil
 	}

@@ -18,7 +18,7 @@ import "github.com/argon-go/argon/segment"
 // single-copy atomic and relaxed, and what orders them, atomics, messages, barriers and
 // Fence, the package comment says under "Memory model". Functions of sync/atomic on
 // words of it are the atomics of this package, but wake no waiter.
-func (x *Endpoint) Segment(rank int) []byte {
+func (x *Initiator) Segment(rank int) []byte {
 	if x.ep == nil || !x.views.near(rank) {
 		return nil
 	}

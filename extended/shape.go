@@ -264,8 +264,8 @@ type transfer struct {
 	batch *firehose.Batch
 }
 
-// whole moves t, or begins to, as Endpoint.run does.
-func (t *transfer) whole(x *Endpoint, how completion, r *Region) (Handle, error) {
+// whole moves t, or begins to, as Initiator.run does.
+func (t *transfer) whole(x *Initiator, how completion, r *Region) (Handle, error) {
 	q := operation{Access: conduits.Access{Want: wantBulk, Rank: t.rank}, verb: verbShape + 2*verb(t.kind)}
 	if t.put {
 		q.verb++
@@ -293,7 +293,7 @@ func (t *transfer) need() segment.Rights {
 
 // check says what is wrong with the rank and the remote addresses, and whether
 // there is something to move.
-func (t *transfer) check(x *Endpoint, what string) (moves bool, err error) {
+func (t *transfer) check(x *Initiator, what string) (moves bool, err error) {
 	if err := x.checkRank(what, t.rank); err != nil || !t.moves {
 		return false, err
 	}
@@ -318,7 +318,7 @@ func (t *transfer) check(x *Endpoint, what string) (moves bool, err error) {
 }
 
 // remoteOK checks one remote range.
-func (t *transfer) remoteOK(x *Endpoint, a segment.NLA, n uint64) bool {
+func (t *transfer) remoteOK(x *Initiator, a segment.NLA, n uint64) bool {
 	if x.check("", t.rank, a, n, t.need()) != nil {
 		return false
 	}
@@ -327,7 +327,7 @@ func (t *transfer) remoteOK(x *Endpoint, a segment.NLA, n uint64) bool {
 }
 
 // move moves or, with f, begins to move all runs.
-func (t *transfer) move(x *Endpoint, f *flight) error {
+func (t *transfer) move(x *Initiator, f *flight) error {
 	if !t.beyond || x.exposed == nil || !x.exposed.Batches(t.rank) {
 		return t.all(x, f)
 	}
@@ -340,7 +340,7 @@ func (t *transfer) move(x *Endpoint, f *flight) error {
 	return err
 }
 
-func (t *transfer) all(x *Endpoint, f *flight) error {
+func (t *transfer) all(x *Initiator, f *flight) error {
 	if t.kind == strided {
 		return t.dimension(x, f, 0, t.addr, t.off)
 	}
@@ -348,7 +348,7 @@ func (t *transfer) all(x *Endpoint, f *flight) error {
 }
 
 // flush begins the runs of the batch, those by themselves that are not done at once.
-func (t *transfer) flush(x *Endpoint, f *flight) error {
+func (t *transfer) flush(x *Initiator, f *flight) error {
 	for t.batch.Len() != 0 {
 		if t.batch.Len() > 1 && x.exposed.Many(t.rank, t.verb(), t.batch) {
 			continue
@@ -368,7 +368,7 @@ func (t *transfer) begin(f *flight, a segment.NLA, local []byte) error {
 }
 
 // run moves one run that has been checked.
-func (t *transfer) run(x *Endpoint, f *flight, a segment.NLA, local []byte) error {
+func (t *transfer) run(x *Initiator, f *flight, a segment.NLA, local []byte) error {
 	switch {
 	case f == nil && t.put:
 		x.views.put(t.rank, a, local)
@@ -387,7 +387,7 @@ func (t *transfer) run(x *Endpoint, f *flight, a segment.NLA, local []byte) erro
 }
 
 // dimension does dimension d and those inside it.
-func (t *transfer) dimension(x *Endpoint, f *flight, d int, a segment.NLA, off int) error {
+func (t *transfer) dimension(x *Initiator, f *flight, d int, a segment.NLA, off int) error {
 	if d == len(t.counts) {
 		return t.run(x, f, a, t.local[off:off+t.elem])
 	}
@@ -440,7 +440,7 @@ func (s *Shape) localRun(i int) []byte {
 
 // stream matches runs of different lengths on the two sides, as two sequences
 // of equally many bytes.
-func (t *transfer) stream(x *Endpoint, f *flight) error {
+func (t *transfer) stream(x *Initiator, f *flight) error {
 	var a segment.NLA
 	var left int
 	var b []byte
@@ -467,7 +467,7 @@ func (t *transfer) stream(x *Endpoint, f *flight) error {
 }
 
 // directly moves t if everything is in reach of load and store.
-func (t *transfer) directly(x *Endpoint) bool {
+func (t *transfer) directly(x *Initiator) bool {
 	if t.beyond || x.views.view(t.rank) == nil {
 		return false
 	}
@@ -477,14 +477,14 @@ func (t *transfer) directly(x *Endpoint) bool {
 
 // PutShape puts what the local side of s names to its remote side, on rank.
 // Nothing is moved unless all of that lies where rank's memory may be written.
-func (x *Endpoint) PutShape(rank int, s Shape) error {
+func (x *Initiator) PutShape(rank int, s Shape) error {
 	t := transfer{Shape: s, rank: rank, put: true}
 	_, err := t.whole(x, byReturn, nil)
 	return err
 }
 
 // GetShape is PutShape in the other direction.
-func (x *Endpoint) GetShape(rank int, s Shape) error {
+func (x *Initiator) GetShape(rank int, s Shape) error {
 	t := transfer{Shape: s, rank: rank}
 	_, err := t.whole(x, byReturn, nil)
 	return err
@@ -492,26 +492,26 @@ func (x *Endpoint) GetShape(rank int, s Shape) error {
 
 // PutShapeNB begins a PutShape. The local memory must stay as it is until the
 // handle is synchronized.
-func (x *Endpoint) PutShapeNB(rank int, s Shape) (Handle, error) {
+func (x *Initiator) PutShapeNB(rank int, s Shape) (Handle, error) {
 	t := transfer{Shape: s, rank: rank, put: true}
 	return t.whole(x, byHandle, nil)
 }
 
 // GetShapeNB begins a GetShape. The local memory must not be touched until the
 // handle is synchronized.
-func (x *Endpoint) GetShapeNB(rank int, s Shape) (Handle, error) {
+func (x *Initiator) GetShapeNB(rank int, s Shape) (Handle, error) {
 	t := transfer{Shape: s, rank: rank}
 	return t.whole(x, byHandle, nil)
 }
 
-// PutShapeNBI is Endpoint.PutShapeNB counted in the region.
+// PutShapeNBI is Initiator.PutShapeNB counted in the region.
 func (r *Region) PutShapeNBI(rank int, s Shape) error {
 	t := transfer{Shape: s, rank: rank, put: true}
 	_, err := t.whole(r.x, byRegion, r)
 	return err
 }
 
-// GetShapeNBI is Endpoint.GetShapeNB counted in the region.
+// GetShapeNBI is Initiator.GetShapeNB counted in the region.
 func (r *Region) GetShapeNBI(rank int, s Shape) error {
 	t := transfer{Shape: s, rank: rank}
 	_, err := t.whole(r.x, byRegion, r)

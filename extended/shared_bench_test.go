@@ -13,8 +13,8 @@ import (
 //	implicit  counting an operation of the implicit set, another being under way
 //	region    counting an operation of a Region of the goroutine's own
 func BenchmarkShared(b *testing.B) {
-	slot := func(withHandle, wait bool) func(x *Endpoint) func() {
-		return func(x *Endpoint) func() {
+	slot := func(withHandle, wait bool) func(x *Initiator) func() {
+		return func(x *Initiator) func() {
 			return func() {
 				o, name, err := x.table.claim(withHandle)
 				if err != nil {
@@ -39,15 +39,15 @@ func BenchmarkShared(b *testing.B) {
 	}
 	for _, c := range []struct {
 		name string
-		op   func(x *Endpoint) func() // of a goroutine
+		op   func(x *Initiator) func() // of a goroutine
 	}{
 		{"slot", slot(false, false)},
 		{"handle", slot(true, false)},
 		{"wait", slot(false, true)},
-		{"implicit", func(x *Endpoint) func() {
+		{"implicit", func(x *Initiator) func() {
 			return func() { count(&x.implicit) }
 		}},
-		{"region", func(x *Endpoint) func() {
+		{"region", func(x *Initiator) func() {
 			r := x.NewRegion()
 			return func() { count(r) }
 		}},

@@ -62,7 +62,7 @@ func (c Cmp) holds(word, value uint64) bool {
 // goroutines that wait for it there. A goroutine that sees the change, with WaitUntil, TestUntil or an
 // atomic load, also sees everything that the caller put to that rank before,
 // and what non-blocking operations put that the caller has synchronized.
-func (x *Endpoint) Signal(rank int, sig segment.NLA, op SignalOp, value uint64) error {
+func (x *Initiator) Signal(rank int, sig segment.NLA, op SignalOp, value uint64) error {
 	const what = "extended: signal"
 	if op > SignalAdd {
 		return errBadSignal(what, op)
@@ -70,7 +70,7 @@ func (x *Endpoint) Signal(rank int, sig segment.NLA, op SignalOp, value uint64) 
 	return x.signal(what, rank, sig, op, value)
 }
 
-func (x *Endpoint) signal(what string, rank int, sig segment.NLA, op SignalOp, value uint64) error {
+func (x *Initiator) signal(what string, rank int, sig segment.NLA, op SignalOp, value uint64) error {
 	if p := x.views.word64(rank, sig); p != nil {
 		if op == SignalSet {
 			atomic.StoreUint64(p, value)
@@ -88,7 +88,7 @@ func (x *Endpoint) signal(what string, rank int, sig segment.NLA, op SignalOp, v
 // PutSignal puts src to address to of rank, and then does Signal: a goroutine that
 // sees the signal sees the data. Both addresses are checked before anything is moved, if
 // they are in the segment; see the package comment. src may be reused when PutSignal returns.
-func (x *Endpoint) PutSignal(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) error {
+func (x *Initiator) PutSignal(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) error {
 	const what = "extended: put with signal"
 	if err := x.checkSignal(what, rank, sig, op); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (x *Endpoint) PutSignal(rank int, to segment.NLA, src []byte, sig segment.N
 // go through a conduit that does not order it before the signal, PutSignalNB
 // waits until the data has arrived; the signal's completion is what the handle
 // names. src may be reused when PutSignalNB returns.
-func (x *Endpoint) PutSignalNB(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) (Handle, error) {
+func (x *Initiator) PutSignalNB(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) (Handle, error) {
 	const what = "extended: non-blocking put with signal"
 	if err := x.checkSignal(what, rank, sig, op); err != nil {
 		return 0, err
@@ -134,7 +134,7 @@ func signalOf(what string, rank int, sig segment.NLA, op SignalOp, value uint64)
 	return q
 }
 
-func (x *Endpoint) checkSignal(what string, rank int, sig segment.NLA, op SignalOp) error {
+func (x *Initiator) checkSignal(what string, rank int, sig segment.NLA, op SignalOp) error {
 	if op > SignalAdd {
 		return errBadSignal(what, op)
 	}
@@ -152,7 +152,7 @@ func errBadSignal(what string, op SignalOp) error {
 
 // checkOwn checks that a is an aligned word of the own segment. The owner needs
 // no rights.
-func (x *Endpoint) checkOwn(what string, a segment.NLA, c Cmp) error {
+func (x *Initiator) checkOwn(what string, a segment.NLA, c Cmp) error {
 	if x.ep == nil {
 		return errNotBound(what)
 	}
@@ -180,7 +180,7 @@ func errNoWord(what string, a segment.NLA) error {
 
 // own reads a word of this rank that was checked before; false if it has been
 // concealed, or is not registered any more.
-func (x *Endpoint) own(a segment.NLA) (uint64, bool) {
+func (x *Initiator) own(a segment.NLA) (uint64, bool) {
 	if uint64(a-segment.AttachBase) < x.mine.Size() {
 		return atomic.LoadUint64(x.ownWord(a)), true
 	}
@@ -188,7 +188,7 @@ func (x *Endpoint) own(a segment.NLA) (uint64, bool) {
 }
 
 // ownBeyond is own for a word that does not lie in the segment.
-func (x *Endpoint) ownBeyond(a segment.NLA) (v uint64, ok bool) {
+func (x *Initiator) ownBeyond(a segment.NLA) (v uint64, ok bool) {
 	if a.Exposed() {
 		mem, ok := x.exposed.Local(a, 8)
 		if !ok {
@@ -211,7 +211,7 @@ func (x *Endpoint) ownBeyond(a segment.NLA) (v uint64, ok bool) {
 	return v, ok
 }
 
-func (x *Endpoint) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
+func (x *Initiator) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
 	for i, a := range sigs {
 		if x.checkOwn(what, a, c) != nil {
 			return x.checkOwn(fmt.Sprintf("%s: word %d of %d", what, i, len(sigs)), a, c)
@@ -221,7 +221,7 @@ func (x *Endpoint) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
 }
 
 // holds reports whether a word of this rank compares; one that is gone does not.
-func (x *Endpoint) holds(a segment.NLA, c Cmp, value uint64) bool {
+func (x *Initiator) holds(a segment.NLA, c Cmp, value uint64) bool {
 	v, ok := x.own(a)
 	return ok && c.holds(v, value)
 }
@@ -230,7 +230,7 @@ func (x *Endpoint) holds(a segment.NLA, c Cmp, value uint64) bool {
 // where it has registered (with the right to read) or exposed memory, and says
 // whether it compares with value as asked. If it does, what was put before the
 // word was changed is visible (see Signal). It does not poll.
-func (x *Endpoint) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, ok bool, err error) {
+func (x *Initiator) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, ok bool, err error) {
 	if err := x.checkOwn("extended: test until", sig, c); err != nil {
 		return 0, false, err
 	}
@@ -246,7 +246,7 @@ func (x *Endpoint) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64,
 // and PutSignal wake it; a caller that changes the word in another way calls Wake. The
 // value may have changed again when WaitUntil returns, but what it returns did
 // compare.
-func (x *Endpoint) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, err error) {
+func (x *Initiator) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, err error) {
 	if err := x.checkOwn("extended: wait until", sig, c); err != nil {
 		return 0, err
 	}
@@ -263,7 +263,7 @@ func (x *Endpoint) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64,
 }
 
 // waitWords parks until words compare; it gives the waiter back.
-func (x *Endpoint) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index int, c Cmp, value uint64) (int, uint64, error) {
+func (x *Initiator) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index int, c Cmp, value uint64) (int, uint64, error) {
 	w.x, w.what, w.words, w.index, w.cmp, w.value = x, what, sigs, index, c, value
 	var err error
 	if w.got {
@@ -282,7 +282,7 @@ func (x *Endpoint) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index
 
 // WaitUntilAll is WaitUntil for all of sigs: it returns when, looking at one
 // after the other, it has found each to compare. An empty list succeeds.
-func (x *Endpoint) WaitUntilAll(sigs []segment.NLA, c Cmp, value uint64) error {
+func (x *Initiator) WaitUntilAll(sigs []segment.NLA, c Cmp, value uint64) error {
 	if err := x.checkOwnAll("extended: wait until all", sigs, c); err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (x *Endpoint) WaitUntilAll(sigs []segment.NLA, c Cmp, value uint64) error {
 // WaitUntilAny is WaitUntil for any of sigs and returns the index of one that
 // compares. It begins to look after the index that after gives, so that no word
 // is starved: pass the last result, or -1. An empty list is an error.
-func (x *Endpoint) WaitUntilAny(sigs []segment.NLA, after int, c Cmp, value uint64) (int, error) {
+func (x *Initiator) WaitUntilAny(sigs []segment.NLA, after int, c Cmp, value uint64) (int, error) {
 	const what = "extended: wait until any"
 	if len(sigs) == 0 {
 		return -1, errs.BadArg("%s: there are no words to wait for", what)
@@ -316,7 +316,7 @@ func (x *Endpoint) WaitUntilAny(sigs []segment.NLA, after int, c Cmp, value uint
 
 // WaitUntilSome is WaitUntil for at least one of sigs. It appends the indices
 // of all that compare to found and returns that. An empty list is an error.
-func (x *Endpoint) WaitUntilSome(found []int, sigs []segment.NLA, c Cmp, value uint64) ([]int, error) {
+func (x *Initiator) WaitUntilSome(found []int, sigs []segment.NLA, c Cmp, value uint64) ([]int, error) {
 	const what = "extended: wait until some"
 	if len(sigs) == 0 {
 		return found, errs.BadArg("%s: there are no words to wait for", what)
@@ -337,7 +337,7 @@ func (x *Endpoint) WaitUntilSome(found []int, sigs []segment.NLA, c Cmp, value u
 }
 
 // TestUntilSome is WaitUntilSome without waiting, and without polling.
-func (x *Endpoint) TestUntilSome(found []int, sigs []segment.NLA, c Cmp, value uint64) ([]int, error) {
+func (x *Initiator) TestUntilSome(found []int, sigs []segment.NLA, c Cmp, value uint64) ([]int, error) {
 	if err := x.checkOwnAll("extended: test until some", sigs, c); err != nil {
 		return found, err
 	}

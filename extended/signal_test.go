@@ -150,7 +150,7 @@ func TestWaitLists(t *testing.T) {
 }
 
 // taken is how many of the words that were signalled have been taken again.
-func taken(order []int, sigs []segment.NLA, x *Endpoint) (n int) {
+func taken(order []int, sigs []segment.NLA, x *Initiator) (n int) {
 	for _, i := range order {
 		if w, _, _ := x.TestUntil(sigs[i], Eq, 1000); w == 1000 {
 			n++

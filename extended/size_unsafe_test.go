@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// Every rank of a job has an Endpoint, and a process may hold a million ranks:
+// Every rank of a job has an Initiator, and a process may hold a million ranks:
 // what one costs before it is used, and what its first operation adds.
 func TestSize(t *testing.T) {
-	if got := unsafe.Sizeof(Endpoint{}); got > 416 {
-		t.Errorf("an Endpoint has %d bytes; 416 are enough", got)
+	if got := unsafe.Sizeof(Initiator{}); got > 416 {
+		t.Errorf("an Initiator has %d bytes; 416 are enough", got)
 	}
 	if got := before(1) * uint64(unsafe.Sizeof(op{})); got > 1024 {
 		t.Errorf("the first chunk of operations has %d bytes; 1024 are enough", got)

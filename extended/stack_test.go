@@ -28,7 +28,7 @@ func deepen(n int) byte {
 
 // exchange does one blocking operation, with a buffer that lies on this goroutine's stack:
 // a get of what is there, or a put of want.
-func exchange(x *Endpoint, put bool, want []byte) error {
+func exchange(x *Initiator, put bool, want []byte) error {
 	var room [bounceSize + 100]byte
 	b := room[:len(want)]
 	if put {

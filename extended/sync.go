@@ -10,14 +10,14 @@ import (
 // error is the operation's failure, the job's, or ErrBadArg if h is not
 // outstanding. When the job has failed before the operation completed, h stays
 // outstanding.
-func (x *Endpoint) Wait(h Handle) error {
+func (x *Initiator) Wait(h Handle) error {
 	if h == 0 {
 		return nil
 	}
 	return x.wait("extended: wait", h)
 }
 
-func (x *Endpoint) wait(what string, h Handle) error {
+func (x *Initiator) wait(what string, h Handle) error {
 	o := x.tableOf(h).handle(h)
 	if o == nil {
 		return errBadHandle(what, h)
@@ -37,7 +37,7 @@ func (x *Endpoint) wait(what string, h Handle) error {
 // Try is Wait without waiting: it polls once if it must, and reports whether
 // the operation is complete. Only then is h forgotten, and only then can the
 // operation's failure be the error.
-func (x *Endpoint) Try(h Handle) (done bool, err error) {
+func (x *Initiator) Try(h Handle) (done bool, err error) {
 	if h == 0 {
 		return true, nil
 	}
@@ -61,7 +61,7 @@ func (x *Endpoint) Try(h Handle) (done bool, err error) {
 
 // Notify has done called, once, when Wait for h would not wait any more: where the rank polls, or
 // at once. done must not wait. h stays to be synchronized. If the job fails first done is not called.
-func (x *Endpoint) Notify(h Handle, done func()) error {
+func (x *Initiator) Notify(h Handle, done func()) error {
 	if h == 0 {
 		done()
 		return nil
@@ -89,7 +89,7 @@ func (x *Endpoint) Notify(h Handle, done func()) error {
 // outstanding is found before any is synchronized, except where one handle
 // stands in hs twice. The error is the first failure; the others are waited for
 // nevertheless.
-func (x *Endpoint) WaitAll(hs []Handle) error {
+func (x *Initiator) WaitAll(hs []Handle) error {
 	const what = "extended: wait for all"
 	if err := x.checkHandles(what, hs); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (x *Endpoint) WaitAll(hs []Handle) error {
 // WaitSome waits until at least one handle of hs is complete, synchronizes all
 // that are, overwrites them with zero, and says how many they were: 0 only if
 // the list is empty or has zeros only. The error is as for WaitAll.
-func (x *Endpoint) WaitSome(hs []Handle) (n int, err error) {
+func (x *Initiator) WaitSome(hs []Handle) (n int, err error) {
 	const what = "extended: wait for some"
 	if err := x.checkHandles(what, hs); err != nil {
 		return 0, err
@@ -137,7 +137,7 @@ func (x *Endpoint) WaitSome(hs []Handle) (n int, err error) {
 
 // TrySome is WaitSome without waiting: it polls once if nothing is complete. n
 // is 0 also if nothing of hs is complete yet.
-func (x *Endpoint) TrySome(hs []Handle) (n int, err error) {
+func (x *Initiator) TrySome(hs []Handle) (n int, err error) {
 	const what = "extended: try some"
 	if err := x.checkHandles(what, hs); err != nil {
 		return 0, err
@@ -153,7 +153,7 @@ func (x *Endpoint) TrySome(hs []Handle) (n int, err error) {
 
 // TryAll is WaitAll without waiting: it polls once if something is incomplete,
 // overwrites what is complete with zero, and reports whether that was all.
-func (x *Endpoint) TryAll(hs []Handle) (done bool, err error) {
+func (x *Initiator) TryAll(hs []Handle) (done bool, err error) {
 	const what = "extended: try all"
 	if err := x.checkHandles(what, hs); err != nil {
 		return false, err
@@ -179,7 +179,7 @@ func allZero(hs []Handle) bool {
 }
 
 // checkHandles finds handles that are not outstanding before any is touched.
-func (x *Endpoint) checkHandles(what string, hs []Handle) error {
+func (x *Initiator) checkHandles(what string, hs []Handle) error {
 	for i, h := range hs {
 		if h != 0 && x.tableOf(h).handle(h) == nil {
 			return errBadHandle(fmt.Sprintf("%s: entry %d of %d", what, i, len(hs)), h)
@@ -189,7 +189,7 @@ func (x *Endpoint) checkHandles(what string, hs []Handle) error {
 }
 
 // sweep synchronizes what is complete; named reports whether hs named anything.
-func (x *Endpoint) sweep(what string, hs []Handle) (n int, named bool, first error) {
+func (x *Initiator) sweep(what string, hs []Handle) (n int, named bool, first error) {
 	for i, h := range hs {
 		if h == 0 {
 			continue
@@ -216,7 +216,7 @@ func (x *Endpoint) sweep(what string, hs []Handle) (n int, named bool, first err
 }
 
 // await parks until o, used under name, has nothing left under mask.
-func (x *Endpoint) await(o *op, name uint64, mask int64) error {
+func (x *Initiator) await(o *op, name uint64, mask int64) error {
 	w := x.table.getWaiter()
 	w.x, w.what, w.o, w.name, w.mask = x, waitOp, o, name, mask
 	err := x.poll.Wait(w, w.cond)
@@ -225,12 +225,12 @@ func (x *Endpoint) await(o *op, name uint64, mask int64) error {
 }
 
 // pollOnce polls for a caller that does not wait.
-func (x *Endpoint) pollOnce() {
+func (x *Initiator) pollOnce() {
 	x.poll.Poll()
 }
 
 // awaitSlot parks until claim would find a slot.
-func (x *Endpoint) awaitSlot() error {
+func (x *Initiator) awaitSlot() error {
 	w := x.table.getWaiter()
 	w.x, w.what = x, waitSlot
 	err := x.poll.Wait(w, w.cond)
@@ -254,7 +254,7 @@ const (
 type waiter struct {
 	cond  func() bool
 	next  *waiter
-	x     *Endpoint
+	x     *Initiator
 	what  waitKind
 	o     *op
 	name  uint64

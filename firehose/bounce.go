@@ -57,7 +57,7 @@ var errRefused = fmt.Errorf("the owner grants no such right to this rank: %w", s
 // bounces is the transport. It is safe for concurrent use.
 type bounces struct {
 	route *Route // has the bounces' memory, and hears of their ends
-	e     *am.Endpoint
+	e     *am.Messenger
 	reply []byte // of onRead, of which one runs at a time
 
 	queued atomic.Int32 // bounces that are not all sent

@@ -25,7 +25,7 @@ const (
 // for what accesses need, by four calls: now makes an access that a firehose reaches, ask
 // pins memory for one, done and giveUp end that.
 type Cache struct {
-	e  *am.Endpoint
+	e  *am.Messenger
 	ep conduits.Endpoint // e's
 
 	mu     conc.Lock
@@ -123,7 +123,7 @@ func (c *Cache) Handlers() []am.Entry {
 // Bind connects the cache to its rank's endpoint. Nothing is pinned remotely before
 // all ranks have attached. Ranks whose Config.Digest differ refuse each other's
 // requests with ErrBadArg.
-func (c *Cache) Bind(e *am.Endpoint) error {
+func (c *Cache) Bind(e *am.Messenger) error {
 	if k := &c.c; k.Rank != e.Rank() || k.Size != e.Size() || k.Payload > e.MaxMedium() {
 		return errs.BadArg("firehose: made for rank %d of %d and messages of %d bytes, bound to rank %d of %d with %d",
 			k.Rank, k.Size, k.Payload, e.Rank(), e.Size(), e.MaxMedium())
@@ -535,7 +535,7 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 	// Only there a short message takes less. The words of messages are what simulated
 	// runs are compared by, and in which place of its page Go memory lies, which the
 	// address says, is not the same in all of them.
-	first, views := t.Endpoint().Conduit().Views() // c.e may not be there yet
+	first, views := t.Messenger().Conduit().Views() // c.e may not be there yet
 	i := uint(t.Src() - first)
 	near, sent := i < uint(len(views)) && views[i].Base != nil, false
 	if ok && near {

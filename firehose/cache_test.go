@@ -23,7 +23,7 @@ const bucket = segment.PageSize
 // rank is one rank with memory that it exposes. Its peers reach its ATU, as the
 // conduit does.
 type rank struct {
-	e     *am.Endpoint
+	e     *am.Messenger
 	came  *atomic.Int64 // ranks at their next meeting, in all
 	round int64
 	c     *firehose.Asker

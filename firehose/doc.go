@@ -83,7 +83,7 @@
 // accesses that wait for nothing but the conduit.
 //
 // A pin may end in a handler, where nothing can be sent. So every loop that polls for a
-// rank, whatever it waits for, calls what the Route has registered by am.Endpoint.Advance.
+// rank, whatever it waits for, calls what the Route has registered by am.Messenger.Advance.
 //
 // # Stale registrations
 //

@@ -23,7 +23,7 @@ type Route struct {
 	bounces bounces
 	user    am.Completer
 
-	e       *am.Endpoint
+	e       *am.Messenger
 	ep      conduits.Endpoint
 	views   []segment.View // of the neighbourhood, from rank first on
 	first   int
@@ -50,7 +50,7 @@ func NewRoute(c *Cache, s *Space, y Strategy, bounceMax int, onceMin uint64, use
 func (x *Route) Handlers() []am.Entry { return append(x.cache.Handlers(), x.bounces.handlers()...) }
 
 // Bind connects x with the rank's endpoint, before any access.
-func (x *Route) Bind(e *am.Endpoint) {
+func (x *Route) Bind(e *am.Messenger) {
 	x.e, x.ep, x.bounces.e = e, e.Conduit(), e
 	x.maxLong = x.ep.Limits().MaxLong
 	x.first, x.views = x.ep.Views()

@@ -18,7 +18,7 @@ type Group interface {
 
 // members is what collective calls of a group work with.
 type members struct {
-	coll *collective.Endpoint
+	coll *collective.Member
 	cell cell
 }
 

@@ -13,12 +13,12 @@ func TestNodeOf(t *testing.T) {
 	var sums PerRank[Ptr[uint64]]
 	add := am.Entry{Index: hAdd, Name: "add", Args: 1, Fn: func(t *am.Token, args []uint32, _ []byte) {
 		n := NodeOf(t)
-		if n.Rank() != t.Endpoint().Rank() || n.Layers().AM != t.Endpoint() {
-			t.Endpoint().Conduit().Fail(fmt.Errorf("the handler on rank %d finds %d", t.Endpoint().Rank(), n.Rank()))
+		if n.Rank() != t.Messenger().Rank() || n.Layers().AM != t.Messenger() {
+			t.Messenger().Conduit().Fail(fmt.Errorf("the handler on rank %d finds %d", t.Messenger().Rank(), n.Rank()))
 			return
 		}
 		if _, err := FetchAdd(n, *sums.Of(n), uint64(args[0])); err != nil {
-			t.Endpoint().Conduit().Fail(err)
+			t.Messenger().Conduit().Fail(err)
 		}
 	}}
 	for _, conduit := range []string{"shm", "sim"} {

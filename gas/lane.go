@@ -88,7 +88,7 @@ func (w *whole) free(i int) {
 }
 
 // openLane makes lane i when package am has it, for which n, lane 0, says what it brings.
-func (n *Node) openLane(i int, e *am.Endpoint) am.Lane {
+func (n *Node) openLane(i int, e *am.Messenger) am.Lane {
 	l := &Node{
 		views: n.views, ep: e.Conduit(), rank: n.rank, size: n.size, debug: n.debug,
 		e: e, x: n.x.Lane(i, e), calls: &calls{table: n.calls.table}, lane: i, whole: n.whole,
@@ -123,7 +123,7 @@ func (w *whole) at(i int) *Node {
 
 // at is the lane of this rank that a handler with token t runs in.
 func (n *Node) at(t *am.Token) *Node {
-	if t.Endpoint() == n.e {
+	if t.Messenger() == n.e {
 		return n
 	}
 	return NodeOf(t)

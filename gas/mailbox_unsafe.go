@@ -253,7 +253,7 @@ type gate struct{ *barrier.Barrier }
 func (g gate) Notify(id uint32) error { return g.Barrier.Notify(id, 0) }
 func (g gate) Wait(id uint32) error   { return g.Barrier.Wait(id, 0) }
 
-// syncMailboxes is aggregate.Endpoint.Sync with this package's errors.
+// syncMailboxes is aggregate.Aggregator.Sync with this package's errors.
 func (n *Node) syncMailboxes(what string, id uint32, parties ...aggregate.Party) error {
 	if err := n.agg.Sync(id, what, parties...); err != nil {
 		return n.departed(err)

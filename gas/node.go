@@ -25,8 +25,8 @@ type Node struct {
 	size  int
 	debug bool
 
-	e     *am.Endpoint
-	x     *extended.Endpoint
+	e     *am.Messenger
+	x     *extended.Initiator
 	calls *calls
 	lane  int
 	*whole
@@ -38,7 +38,7 @@ type whole struct {
 	run  *run  // the call of Run that the rank is of
 	b    *barrier.Barrier
 	all  members
-	agg  *aggregate.Endpoint
+	agg  *aggregate.Aggregator
 	heap *segment.Heap
 
 	// The heap's memory, and the address of its first byte.
@@ -85,11 +85,11 @@ func (n *Node) Size() int { return n.size }
 // Layers are what package gas is made of on a rank, for runtimes and measurements: nothing here
 // knows Config.Debug, and none of it is this package's promise.
 type Layers struct {
-	AM       *am.Endpoint       // active messages, with the handlers of Config.Handlers
-	Extended *extended.Endpoint // put and get by rank and address
-	Barriers *barrier.Barrier   // the barrier as generated code uses it: with identifiers and flags
-	Conduit  conduits.Endpoint  // the transport
-	Heap     *segment.Heap      // the allocator of this rank's segment, whose memory has whatever contents it had
+	AM       *am.Messenger       // active messages, with the handlers of Config.Handlers
+	Extended *extended.Initiator // put and get by rank and address
+	Barriers *barrier.Barrier    // the barrier as generated code uses it: with identifiers and flags
+	Conduit  conduits.Endpoint   // the transport
+	Heap     *segment.Heap       // the allocator of this rank's segment, whose memory has whatever contents it had
 }
 
 // Layers are the layers below n.

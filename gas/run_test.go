@@ -248,7 +248,7 @@ func TestNodeHasItsLayers(t *testing.T) {
 	cfg := small(2)
 	var got [2]atomic.Uint32
 	cfg.Handlers = []am.Entry{{Index: 200, Name: "hello", Args: 1, Fn: func(t *am.Token, args []uint32, _ []byte) {
-		got[t.Endpoint().Rank()].Store(args[0])
+		got[t.Messenger().Rank()].Store(args[0])
 	}}}
 	if err := Run(cfg, func(n *Node) error {
 		other := 1 - n.Rank()

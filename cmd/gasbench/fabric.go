@@ -58,7 +58,7 @@ func (j *job) exchange(text string, connect func(string) error) error {
 }
 
 func onAddress(t *am.Token, _ []uint32, payload []byte) {
-	states[t.Endpoint().Rank()].address = string(payload)
+	states[t.Messenger().Rank()].address = string(payload)
 }
 
 // bareOp is a reference of bare libfabric: legs messages in turn of size bytes.

@@ -174,7 +174,7 @@ func (p *pinner) turn() error {
 // onPin registers a bucket of the kind and answers. An error makes no answer: rank 0
 // would wait for ever, so that it fails the job.
 func onPin(t *am.Token, args []uint32, _ []byte) {
-	p := states[t.Endpoint().Rank()].pinners[[]string{kindMapped, kindHeap}[args[0]&1]]
+	p := states[t.Messenger().Rank()].pinners[[]string{kindMapped, kindHeap}[args[0]&1]]
 	if p == nil {
 		return
 	}

@@ -11,7 +11,7 @@ const pollEach = 16
 
 // laneCases are floods to the own rank by 1, 2, 4 and so on lanes at once.
 func laneCases(j *job) ([]outcase, error) {
-	var lanes []*am.Endpoint
+	var lanes []*am.Messenger
 	for i := range j.e.Lanes() {
 		l, err := j.e.Lane(i)
 		if err != nil {
@@ -32,7 +32,7 @@ func laneCases(j *job) ([]outcase, error) {
 
 // byLanes has a goroutine for each lane send its part of count messages to its own rank,
 // and returns when all have.
-func (j *job) byLanes(lanes []*am.Endpoint, count int) error {
+func (j *job) byLanes(lanes []*am.Messenger, count int) error {
 	done := make(chan error)
 	for i, l := range lanes {
 		mine := (count + i) / len(lanes)
@@ -46,7 +46,7 @@ func (j *job) byLanes(lanes []*am.Endpoint, count int) error {
 }
 
 // flood sends count messages to l's own rank.
-func flood(l *am.Endpoint, count int) error {
+func flood(l *am.Messenger, count int) error {
 	var args [goroutineArgs]uint32
 	for i := range count {
 		if err := l.RequestShort(l.Rank(), hSink, args[:]...); err != nil {

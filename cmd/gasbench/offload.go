@@ -17,16 +17,16 @@ import (
 var offloads = []struct {
 	name string
 	size int // bytes
-	run  func(c *collective.Endpoint, b *barrier.Barrier, buf []byte) error
+	run  func(c *collective.Member, b *barrier.Barrier, buf []byte) error
 }{
-	{"barrier", 0, func(_ *collective.Endpoint, b *barrier.Barrier, _ []byte) error { return b.Barrier(0, 0) }},
-	{"broadcast", 8, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error {
+	{"barrier", 0, func(_ *collective.Member, b *barrier.Barrier, _ []byte) error { return b.Barrier(0, 0) }},
+	{"broadcast", 8, func(c *collective.Member, _ *barrier.Barrier, buf []byte) error {
 		return c.Do(collective.Broadcast(0, buf), nil)
 	}},
-	{"broadcast", 4096, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error {
+	{"broadcast", 4096, func(c *collective.Member, _ *barrier.Barrier, buf []byte) error {
 		return c.Do(collective.Broadcast(0, buf), nil)
 	}},
-	{"all-reduce", 8, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error {
+	{"all-reduce", 8, func(c *collective.Member, _ *barrier.Barrier, buf []byte) error {
 		return c.Do(collective.AllReduce(buf), func(acc, in []byte) { acc[0] |= in[0] })
 	}},
 }

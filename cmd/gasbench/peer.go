@@ -21,8 +21,8 @@ const (
 // job is one rank's side of the benchmark.
 type job struct {
 	n *gas.Node
-	e *am.Endpoint
-	x *extended.Endpoint
+	e *am.Messenger
+	x *extended.Initiator
 	s *state
 
 	area  gas.Ptr[byte] // the calling rank's control page; dataSize bytes follow
@@ -128,14 +128,14 @@ var handlers = []am.Entry{
 }
 
 func onCommand(t *am.Token, args []uint32, _ []byte) {
-	s := &states[t.Endpoint().Rank()]
+	s := &states[t.Messenger().Rank()]
 	s.cmd = command{what: args[0], count: am.Unpack64(args[1], args[2]), size: int(args[3])}
 	s.pending = true
 }
 
 // onAnswer keeps what inquire waits for.
 func onAnswer(t *am.Token, args []uint32, _ []byte) {
-	states[t.Endpoint().Rank()].answer = slices.Clone(args)
+	states[t.Messenger().Rank()].answer = slices.Clone(args)
 }
 
 // onPing answers in kind. An error is the job's failure, which all ranks learn
@@ -145,9 +145,9 @@ func onPing(t *am.Token, args []uint32, payload []byte) {
 	case k&am.Short != 0:
 		_ = t.ReplyShort(hPong, args...)
 	case k&am.Medium != 0:
-		_ = t.ReplyMedium(hPong, states[t.Endpoint().Rank()].payload[:len(payload)], args...)
+		_ = t.ReplyMedium(hPong, states[t.Messenger().Rank()].payload[:len(payload)], args...)
 	default:
-		_ = t.ReplyLong(hPong, t.To(), states[t.Endpoint().Rank()].payload[:len(payload)], args...)
+		_ = t.ReplyLong(hPong, t.To(), states[t.Messenger().Rank()].payload[:len(payload)], args...)
 	}
 }
 

@@ -41,7 +41,7 @@
 //
 // A rank fails if its function returns an error, panics or ends its goroutine, and
 // if the job has failed when it returns nil. The other ranks hear of it by what they
-// wait for: all of it ends with a *PeerError that names the rank. am.Endpoint.Exit ends
+// wait for: all of it ends with a *PeerError that names the rank. am.Messenger.Exit ends
 // the job with a status. The exit status of a process is said at [Exit].
 //
 // SIGQUIT has the process print, for each of its ranks, what it waits for, what it has

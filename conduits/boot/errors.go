@@ -15,14 +15,14 @@ var (
 	ErrNotSupported = errs.ErrNotSupported // the conduit cannot run in this way
 	ErrClosed       = errs.ErrClosed       // a rank has left the job
 	ErrPeer         = errs.ErrPeer         // matches every PeerError
-	ErrExit         = errs.ErrExit         // a rank has ended the job by am.Endpoint.Exit
+	ErrExit         = errs.ErrExit         // a rank has ended the job by am.Messenger.Exit
 )
 
 // PeerError is the error of an operation that needs a rank which died, failed or
 // left early.
 type PeerError = errs.PeerError
 
-// ExitError is the status of a job that a rank has ended by am.Endpoint.Exit:
+// ExitError is the status of a job that a rank has ended by am.Messenger.Exit:
 // errors.As finds it in what Run and the operations of all ranks return.
 type ExitError = errs.ExitError
 

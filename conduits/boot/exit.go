@@ -21,7 +21,7 @@ const envAlone = "ARGON_ALONE"
 // "argon: " and the error to standard error and ends with status 1, or 2 if the
 // program was started in a way that cannot be meant, such as with a variable
 // ARGON_* that there is not, or a value that it cannot have. If a rank has ended the
-// job by am.Endpoint.Exit, it prints nothing and ends with the status given there. A
+// job by am.Messenger.Exit, it prints nothing and ends with the status given there. A
 // rank that failed only because another one had ends with 121 under gasrun, and under
 // other launchers with the status of that other one as far as it is known, else 1,
 // so that the launcher's own status is that of the cause. There SIGTERM, which they

@@ -46,7 +46,7 @@ var conduitsHere = []string{"shm", "udp", "hybrid", "sim"}
 // made has them.
 type rank struct {
 	conduits.Endpoint
-	e    *am.Endpoint
+	e    *am.Messenger
 	b    *barrier.Barrier
 	came int // messages of around; its handler runs while the rank waits
 }

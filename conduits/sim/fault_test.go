@@ -22,7 +22,7 @@ import (
 
 // member is one rank of a test's job.
 type member struct {
-	*am.Endpoint
+	*am.Messenger
 	ep  *sim.Endpoint
 	b   *barrier.Barrier
 	rnd *rand.Rand
@@ -40,7 +40,7 @@ func runMembers(t *testing.T, j *sim.Job, body func(m *member) error) []error {
 		ended[i] = errors.New("ended its goroutine")
 		m := &member{ep: j.Endpoint(i), b: barrier.New(), rnd: rand.New(rand.NewPCG(uint64(i), 1))}
 		var err error
-		m.Endpoint, err = am.Attach(m.ep, am.Config{
+		m.Messenger, err = am.Attach(m.ep, am.Config{
 			Runtime:     m.b.Handlers(),
 			SegmentSize: segment.PageSize,
 			Handlers: []am.Entry{
@@ -53,7 +53,7 @@ func runMembers(t *testing.T, j *sim.Job, body func(m *member) error) []error {
 			},
 		})
 		if err == nil {
-			err = m.b.Bind(m.Endpoint)
+			err = m.b.Bind(m.Messenger)
 		}
 		if err == nil {
 			err = body(m)

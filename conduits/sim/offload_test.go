@@ -16,7 +16,7 @@ import (
 
 // together is a rank with the layers that use the card.
 type together struct {
-	*collective.Endpoint
+	*collective.Member
 	bar *barrier.Barrier
 	ep  conduits.Endpoint
 }
@@ -32,7 +32,7 @@ func offloaded(t *testing.T, n int, c sim.Config, body func(r *together) error) 
 	eps, all := j.Endpoints(), make([]error, n)
 	conduits.Run(eps, func(i int) {
 		all[i] = errors.New("it has ended its goroutine")
-		r := &together{Endpoint: collective.New(collective.Config{}), bar: barrier.New(), ep: eps[i]}
+		r := &together{Member: collective.New(collective.Config{}), bar: barrier.New(), ep: eps[i]}
 		e, err := am.Attach(eps[i], am.Config{Runtime: append(r.bar.Handlers(), r.Handlers()...)})
 		if err == nil {
 			err = r.bar.Bind(e)

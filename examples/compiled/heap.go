@@ -15,7 +15,7 @@ import (
 // runtime, and a wait for their answer.
 type heap struct {
 	own *segment.Heap
-	e   *am.Endpoint
+	e   *am.Messenger
 	// answer is what has come of this thread's request, one at a time: none yet, or an answer.
 	answer atomic.Uint32
 }
@@ -81,5 +81,5 @@ func (h *heap) onFree(t *am.Token, args []uint32, _ []byte) {
 
 func (h *heap) onAnswer(t *am.Token, args []uint32, _ []byte) {
 	h.answer.Store(args[0])
-	t.Endpoint().Conduit().Wake(t.Endpoint().Rank())
+	t.Messenger().Conduit().Wake(t.Messenger().Rank())
 }

@@ -109,7 +109,7 @@ func run(ranks, size int, out io.Writer) error {
 
 // thread is what the program's runtime keeps of a UPC thread. A process may be several.
 type thread struct {
-	x      *extended.Endpoint
+	x      *extended.Initiator
 	b      *barrier.Barrier
 	me     int // MYTHREAD
 	heap   heap

@@ -28,7 +28,7 @@ type Spec struct {
 
 // Box takes items for other ranks and hands out those for this one.
 type Box struct {
-	c      *Endpoint
+	c      *Aggregator
 	spec   Spec
 	number uint32
 	epoch  uint32 // of Sync
@@ -54,16 +54,16 @@ type peer struct {
 	acked  atomic.Uint64 // of sent, those that are handled there
 	due    uint64        // bytes of that rank's that were handled here
 	told   uint64        // of due, those that it knows of
-	listed bool          // in Endpoint.todo
+	listed bool          // in Aggregator.todo
 }
 
 // MaxItem is the largest item in bytes.
-func (c *Endpoint) MaxItem() int { return c.most - 16 }
+func (c *Aggregator) MaxItem() int { return c.most - 16 }
 
 // Open makes a box. All ranks open the same boxes in the same order, and something makes sure
 // that all have before the first push, such as a barrier. Each calls Start when it is ready
 // for what comes. An error counts as a box opened.
-func (c *Endpoint) Open(s Spec) (*Box, error) {
+func (c *Aggregator) Open(s Spec) (*Box, error) {
 	if err := c.enter("open of a mailbox"); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (b *Box) Close() {
 }
 
 // Name is the name of the box with a number, if it is open.
-func (c *Endpoint) Name(number uint32) (name string, ok bool) {
+func (c *Aggregator) Name(number uint32) (name string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b, ok := c.table[number]
@@ -115,7 +115,7 @@ func (c *Endpoint) Name(number uint32) (name string, ok bool) {
 }
 
 // Forgotten names the boxes that are open.
-func (c *Endpoint) Forgotten() []string {
+func (c *Aggregator) Forgotten() []string {
 	var names []string
 	for _, b := range c.boxes {
 		names = append(names, fmt.Sprintf("%q", b.spec.Name))

@@ -46,7 +46,7 @@ const (
 	leastBatch = 256
 )
 
-// Config is what the user of an Endpoint chooses. The zero value is good.
+// Config is what the user of an Aggregator chooses. The zero value is good.
 type Config struct {
 	// Package is what errors begin with, before a colon, and the names of handlers, before
 	// ".aggregate"; "" for this package's own.
@@ -65,11 +65,11 @@ type Gate interface {
 	Woken()
 }
 
-// Endpoint is one rank's part. Make it with New, hand Handlers to am.Attach
+// Aggregator is one rank's part. Make it with New, hand Handlers to am.Attach
 // (Config.Runtime), then call Bind. It and its boxes are used by one goroutine at a time.
-type Endpoint struct {
+type Aggregator struct {
 	pkg        string
-	e          *am.Endpoint // nil before Bind
+	e          *am.Messenger // nil before Bind
 	b          Gate
 	rank, size int
 	most       int // bytes of a batch
@@ -96,8 +96,8 @@ type Endpoint struct {
 }
 
 // New makes an endpoint that waits for Bind.
-func New(c Config) *Endpoint {
-	x := &Endpoint{pkg: c.Package}
+func New(c Config) *Aggregator {
+	x := &Aggregator{pkg: c.Package}
 	if x.pkg == "" {
 		x.pkg = "aggregate"
 	}
@@ -105,7 +105,7 @@ func New(c Config) *Endpoint {
 }
 
 // Handlers are the entries for am.Config.Runtime.
-func (c *Endpoint) Handlers() []am.Entry {
+func (c *Aggregator) Handlers() []am.Entry {
 	p := "aggregate"
 	if c.pkg != p {
 		p = c.pkg + "." + p
@@ -121,7 +121,7 @@ func (c *Endpoint) Handlers() []am.Entry {
 // Bind joins c to an attached endpoint whose handler table contains c's Handlers, and to
 // the job's barrier, which Sync enters. Every rank of the job does it once, before any
 // call; other ranks may have opened a box already.
-func (c *Endpoint) Bind(e *am.Endpoint, b Gate) {
+func (c *Aggregator) Bind(e *am.Messenger, b Gate) {
 	c.e, c.b, c.rank, c.size = e, b, e.Rank(), e.Size()
 	c.most = min(mostBatch, e.MaxMedium())
 	if c.size > mostDirect {
@@ -139,7 +139,7 @@ type batch struct {
 }
 
 // take is memory for n bytes, aligned to 8. The lock is held.
-func (c *Endpoint) take(n int) []byte {
+func (c *Aggregator) take(n int) []byte {
 	if k := len(c.room); k > 0 && cap(c.room[k-1]) >= n {
 		b := c.room[k-1]
 		c.room = c.room[:k-1]
@@ -150,14 +150,14 @@ func (c *Endpoint) take(n int) []byte {
 }
 
 // give has b's memory be used again. The lock is held.
-func (c *Endpoint) give(b []byte) {
+func (c *Aggregator) give(b []byte) {
 	if len(c.room) < window/mostBatch {
 		c.room = append(c.room, b)
 	}
 }
 
 // onData keeps a batch for the goroutine that is, or will be, in a call.
-func (c *Endpoint) onData(t *am.Token, args []uint32, payload []byte) {
+func (c *Aggregator) onData(t *am.Token, args []uint32, payload []byte) {
 	c.mu.Lock()
 	if b := c.table[args[0]]; b != nil {
 		data := c.take(len(payload))
@@ -169,7 +169,7 @@ func (c *Endpoint) onData(t *am.Token, args []uint32, payload []byte) {
 }
 
 // onAck notes how much of what was sent to a rank that has handled.
-func (c *Endpoint) onAck(t *am.Token, args []uint32, _ []byte) {
+func (c *Aggregator) onAck(t *am.Token, args []uint32, _ []byte) {
 	c.mu.Lock()
 	if b := c.table[args[0]]; b != nil {
 		if p := b.peers[t.Src()]; p != nil {
@@ -181,7 +181,7 @@ func (c *Endpoint) onAck(t *am.Token, args []uint32, _ []byte) {
 }
 
 // left is rank if that has left the job, or -1.
-func (c *Endpoint) left(rank int) int {
+func (c *Aggregator) left(rank int) int {
 	if rank >= 0 && rank != c.rank && c.e.Conduit().Left(rank) && c.news.Load() == c.seen {
 		return rank // and what it had sent has been looked at
 	}
@@ -189,7 +189,7 @@ func (c *Endpoint) left(rank int) int {
 }
 
 // came has the goroutine in a call look at what a handler has brought.
-func (c *Endpoint) came() {
+func (c *Aggregator) came() {
 	c.news.Add(1)
 	if c.waiting.Load() {
 		ep := c.e.Conduit()
@@ -198,7 +198,7 @@ func (c *Endpoint) came() {
 }
 
 // enter begins a call by which the rank communicates.
-func (c *Endpoint) enter(op string) error {
+func (c *Aggregator) enter(op string) error {
 	switch {
 	case c.e == nil:
 		return errs.NotInit("%s: %s before Bind", c.pkg, op)
@@ -217,18 +217,18 @@ func (c *Endpoint) enter(op string) error {
 	return nil
 }
 
-func (c *Endpoint) leave() {
+func (c *Aggregator) leave() {
 	c.inside = false
 	c.busy.Store(false)
 }
 
 // Nudge has a Sync look at its parties again: what they count, or whether they are idle, has
 // changed on another goroutine.
-func (c *Endpoint) Nudge() { c.came() }
+func (c *Aggregator) Nudge() { c.came() }
 
 // step handles what has come and sends what can be sent. did says that it has done
 // something, so that the caller looks again before it waits.
-func (c *Endpoint) step() (did bool, err error) {
+func (c *Aggregator) step() (did bool, err error) {
 	c.seen = c.news.Load()
 	c.mu.Lock()
 	in := c.in
@@ -261,7 +261,7 @@ func (c *Endpoint) step() (did bool, err error) {
 }
 
 // handle runs what is to be done with one batch.
-func (c *Endpoint) handle(t *batch) {
+func (c *Aggregator) handle(t *batch) {
 	b := t.box
 	if b.closed {
 		return // what was pushed while other ranks ended the mailbox
@@ -292,7 +292,7 @@ func (b *Box) early(t *batch) bool {
 }
 
 // push sends what peers are to get and there is room for.
-func (c *Endpoint) push() (did bool, err error) {
+func (c *Aggregator) push() (did bool, err error) {
 	k := 0
 	for i, p := range c.todo {
 		if err == nil {
@@ -312,7 +312,7 @@ func (c *Endpoint) push() (did bool, err error) {
 
 // await waits until something has come since the last step began, or something could be
 // sent, or also says so. lacking is as in conduits.Cond.
-func (c *Endpoint) await(w conduits.Blocked, lacking func() int, also func() bool) error {
+func (c *Aggregator) await(w conduits.Blocked, lacking func() int, also func() bool) error {
 	var failed error
 	c.waiting.Store(true)
 	err := c.e.WaitFor(w, conduits.Cond{Work: true, Lacking: lacking, Ready: func() bool {

@@ -19,7 +19,7 @@ var networks = []string{"shm", "loop", "hybrid", "sim"}
 
 // member is a rank of a job.
 type member struct {
-	*Endpoint
+	*Aggregator
 	b *barrier.Barrier
 }
 

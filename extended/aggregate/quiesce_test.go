@@ -30,7 +30,7 @@ const handlerSpark = am.FirstClient
 type ledger struct {
 	begun, over int    // pushes, sends and sparks; those that were handled
 	lastWave    uint32 // the highest wave of any rank when the last of them was
-	ranks       []*Endpoint
+	ranks       []*Aggregator
 }
 
 // note is told that something has been handled.
@@ -46,8 +46,8 @@ func (l *ledger) note() {
 // sparks are a Party of short messages, each of which has some more sent when it is handled,
 // as deferred work has calls made.
 type sparks struct {
-	e             *am.Endpoint
-	c             *Endpoint
+	e             *am.Messenger
+	c             *Aggregator
 	l             *ledger
 	rng           *rand.Rand
 	queue         []uint32 // to be handled: how many generations they still cause
@@ -113,7 +113,7 @@ func TestQuiescence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &ledger{ranks: make([]*Endpoint, ranks)}
+		l := &ledger{ranks: make([]*Aggregator, ranks)}
 		all := make([]error, ranks)
 		eps := j.Endpoints()
 		routed, syncs := rng.IntN(2) == 0, 1+rng.IntN(3)

@@ -16,7 +16,7 @@ func columns(size int) int {
 }
 
 // next is the rank to which items for dst are sent.
-func (c *Endpoint) next(dst int) int { return next(c.rank, dst, c.size, c.columns) }
+func (c *Aggregator) next(dst int) int { return next(c.rank, dst, c.size, c.columns) }
 
 // next is the rank to which rank sends items for dst, in a job of size ranks in a grid of k
 // columns; 0 is no grid.
@@ -33,4 +33,4 @@ func next(rank, dst, size, k int) int {
 
 // Direct reports whether all items for other ranks are sent to them without another rank in
 // between, which Send always does.
-func (c *Endpoint) Direct() bool { return c.columns == 0 }
+func (c *Aggregator) Direct() bool { return c.columns == 0 }

@@ -42,7 +42,7 @@ type counts struct {
 }
 
 // children is how many a rank has: rank + 2^i for all i below that.
-func (c *Endpoint) children() int {
+func (c *Aggregator) children() int {
 	n := bits.Len(uint(c.size - 1))
 	if c.rank != 0 {
 		n = bits.TrailingZeros(uint(c.rank))
@@ -54,7 +54,7 @@ func (c *Endpoint) children() int {
 }
 
 // onUp notes the counts of a child.
-func (c *Endpoint) onUp(t *am.Token, args []uint32, _ []byte) {
+func (c *Aggregator) onUp(t *am.Token, args []uint32, _ []byte) {
 	i := bits.TrailingZeros(uint(t.Src()))
 	c.mu.Lock()
 	for len(c.waves.ups) <= i {
@@ -66,7 +66,7 @@ func (c *Endpoint) onUp(t *am.Token, args []uint32, _ []byte) {
 }
 
 // onDown notes what rank 0 has concluded.
-func (c *Endpoint) onDown(_ *am.Token, args []uint32, _ []byte) {
+func (c *Aggregator) onDown(_ *am.Token, args []uint32, _ []byte) {
 	c.mu.Lock()
 	c.waves.verdict, c.waves.finished = args[0], args[1] != 0
 	c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *Endpoint) onDown(_ *am.Token, args []uint32, _ []byte) {
 
 // missing is a child whose counts of this wave have not come, or -1. sum is that of the
 // others.
-func (c *Endpoint) missing() (rank int, sum counts) {
+func (c *Aggregator) missing() (rank int, sum counts) {
 	w := &c.waves
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Endpoint) missing() (rank int, sum counts) {
 // advance does what can be done of a wave, by a rank that is idle as often as idle says so
 // and has counts of its own, which it had after what is known of the wave before. over says
 // that all is over, next that another wave is under way.
-func (c *Endpoint) advance(idle bool, own counts) (over, next bool, err error) {
+func (c *Aggregator) advance(idle bool, own counts) (over, next bool, err error) {
 	w := &c.waves
 	if !w.told {
 		missing, sum := c.missing()
@@ -147,7 +147,7 @@ func (c *Endpoint) advance(idle bool, own counts) (over, next bool, err error) {
 //
 // Where little is under way it takes a barrier and two waves, of 2 ceil(log2 Size)
 // messages one after the other each.
-func (c *Endpoint) Sync(id uint32, what string, parties ...Party) error {
+func (c *Aggregator) Sync(id uint32, what string, parties ...Party) error {
 	if c.inside {
 		return errs.BadArg("%s: %s in the function of a mailbox", c.pkg, what)
 	}
@@ -169,7 +169,7 @@ func (c *Endpoint) Sync(id uint32, what string, parties ...Party) error {
 	return nil
 }
 
-func (c *Endpoint) sync(id uint32, what string, parties []Party) error {
+func (c *Aggregator) sync(id uint32, what string, parties []Party) error {
 	entered := false
 	if c.waves.wave == 0 {
 		c.waves.wave = 1
@@ -254,7 +254,7 @@ func flush(parties []Party) (idle bool, err error) {
 }
 
 // awaited says what a Sync waits for.
-func (c *Endpoint) awaited(what string, entered bool) awaited {
+func (c *Aggregator) awaited(what string, entered bool) awaited {
 	w := awaited{c: c, what: what, rank: -1, wave: c.waves.wave}
 	switch {
 	case !entered:
@@ -270,7 +270,7 @@ func (c *Endpoint) awaited(what string, entered bool) awaited {
 }
 
 type awaited struct {
-	c    *Endpoint
+	c    *Aggregator
 	what string
 	rank int
 	wave uint32

@@ -74,7 +74,7 @@ func kindOf(w uint32) kind {
 }
 
 // name is what a call of kind k is to a program.
-func (c *Endpoint) name(k kind) string {
+func (c *Member) name(k kind) string {
 	switch k {
 	case kindAgree:
 		return c.names.Agree
@@ -97,7 +97,7 @@ type call struct {
 }
 
 // text is a call as messages name it.
-func (c *Endpoint) text(d call) string {
+func (c *Member) text(d call) string {
 	s := c.name(d.kind)
 	switch d.kind &^ kindNB {
 	case kindBroadcast, kindScatter:
@@ -134,7 +134,7 @@ func agreeing(k kind) bool { return k == kindAgree || k == kindLeave }
 const historyLen = 16
 
 // history is the call of number seq, one of the last historyLen.
-func (c *Endpoint) history(seq uint32) call {
+func (c *Member) history(seq uint32) call {
 	if o := c.inFlight(seq); o != nil && o.state != opEarly {
 		return o.call
 	}
@@ -145,7 +145,7 @@ func (c *Endpoint) history(seq uint32) call {
 }
 
 // remember makes d the call of number seq, the next.
-func (c *Endpoint) remember(seq uint32, d call) {
+func (c *Member) remember(seq uint32, d call) {
 	if len(c.past) < historyLen {
 		c.past = append(c.past, d)
 	} else {
@@ -175,7 +175,7 @@ type fault struct {
 }
 
 // err is the error of f.
-func (c *Endpoint) err(f *fault) error {
+func (c *Member) err(f *fault) error {
 	a, b := c.text(f.callA), c.text(f.callB)
 	if agreeing(f.callA.kind) && agreeing(f.callB.kind) { // nothing else can differ
 		a, b = a+f.callA.ofBytes(), b+f.callB.ofBytes()
@@ -192,7 +192,7 @@ func (c *Endpoint) err(f *fault) error {
 const faultWords = 11
 
 // faultWords is the fault of c as it travels. Called with mu held.
-func (c *Endpoint) faultWords() [faultWords]uint32 {
+func (c *Member) faultWords() [faultWords]uint32 {
 	w := c.fault.words()
 	w[faultTeam] |= c.number() << 16
 	return w

@@ -8,7 +8,7 @@ import (
 )
 
 // Call is a collective call with its arguments, but for the Combine, as AllReduce and the other
-// functions of this package make it. Endpoint.Do makes the call and Endpoint.Begin begins it.
+// functions of this package make it. Member.Do makes the call and Member.Begin begins it.
 type Call struct {
 	// Name and Element, if they are not zero, are for errors about the arguments: what these call
 	// the call, and how many bytes have what they count.
@@ -32,16 +32,16 @@ func (a *Call) On(own []byte) *Call {
 }
 
 // Do makes a call, in which a reduction combines by combine; nil for the others.
-func (c *Endpoint) Do(a *Call, combine Combine) error {
+func (c *Member) Do(a *Call, combine Combine) error {
 	_, err := c.do(a, combine)
 	return err
 }
 
 // DoBlocks is Do for GatherV, AllGatherV and ExchangeV, whose result it returns.
-func (c *Endpoint) DoBlocks(a *Call) ([][]byte, error) { return c.do(a, nil) }
+func (c *Member) DoBlocks(a *Call) ([][]byte, error) { return c.do(a, nil) }
 
 // do makes call a: at the slots, if it fits there, or else by messages.
-func (c *Endpoint) do(a *Call, combine Combine) (blocks [][]byte, err error) {
+func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	if err := c.check(a); err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func (c *Endpoint) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 // would be on the stack of every rank of a large job that waits.
 //
 //go:noinline
-func (c *Endpoint) prepare(a *Call) {
+func (c *Member) prepare(a *Call) {
 	w := c.waitingWork()
 	w.c, w.Call, w.waits = c, *a, true
 }
 
 // waitingWork is the work of calls that wait.
-func (c *Endpoint) waitingWork() *work {
+func (c *Member) waitingWork() *work {
 	if c.work == nil {
 		c.work = new(work)
 	}
@@ -85,7 +85,7 @@ func (w *work) clear() (blocks [][]byte) {
 
 // byMessages makes the lists of the call that was prepared, and takes each stage when it is made.
 // combine is on the stack of the caller.
-func (c *Endpoint) byMessages(combine Combine) (blocks [][]byte, err error) {
+func (c *Member) byMessages(combine Combine) (blocks [][]byte, err error) {
 	w := c.work
 	add := adder{&w.made, func() {
 		if err == nil {
@@ -103,7 +103,7 @@ func (c *Endpoint) byMessages(combine Combine) (blocks [][]byte, err error) {
 // On two ranks of conduit shm, on two processors, begin and wait take 3.4 us for an AllReduce of 8 bytes
 // (BenchmarkAllReduceNB, medians of nine; the least was 2.2), many times what Do takes
 // where ranks share memory: it is for calls during which there is something else to do.
-func (c *Endpoint) Begin(a *Call, combine Combine) (Handle, error) {
+func (c *Member) Begin(a *Call, combine Combine) (Handle, error) {
 	if err := c.check(a); err != nil {
 		return Handle{}, err
 	}
@@ -121,10 +121,10 @@ func (c *Endpoint) Begin(a *Call, combine Combine) (Handle, error) {
 // BarrierNB begins a barrier, which is done when all ranks of c have begun it. What a rank
 // has written before is visible to all that have waited for it. In round i of ceil(log2 Size) a rank hears of
 // 2^i ranks before it, from the rank at this distance.
-func (c *Endpoint) BarrierNB() (Handle, error) { return c.Begin(&Call{kind: kindBarrier}, nil) }
+func (c *Member) BarrierNB() (Handle, error) { return c.Begin(&Call{kind: kindBarrier}, nil) }
 
 // check refuses a call whose arguments are wrong.
-func (c *Endpoint) check(a *Call) error {
+func (c *Member) check(a *Call) error {
 	if c.e == nil {
 		return c.errUnbound(a.kind)
 	}
@@ -142,7 +142,7 @@ func (c *Endpoint) check(a *Call) error {
 }
 
 // wrong is what is wrong with the arguments of a, or nothing.
-func (c *Endpoint) wrong(a *Call) string {
+func (c *Member) wrong(a *Call) string {
 	if uint(a.root) >= uint(c.size) {
 		of := "job"
 		if c.team != nil {
@@ -296,7 +296,7 @@ func Agree(acc []byte) *Call { return &Call{kind: kindAgree, own: acc} }
 // true, Leave ends with ErrStopped, and the endpoint must not be used any more. It is for
 // a rank that leaves and is in a barrier at once, by Barrier.Notify, so that ranks in
 // either of them learn of it: barrier.Barrier.Mismatched.
-func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
+func (c *Member) Leave(acc []byte, combine Combine, stop func() bool) error {
 	if c.e != nil {
 		c.leaveTeams()
 	}
@@ -315,7 +315,7 @@ func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
 // beginLeave is not inlined for the reason of prepare.
 //
 //go:noinline
-func (c *Endpoint) beginLeave(acc []byte) error {
+func (c *Member) beginLeave(acc []byte) error {
 	a := Call{kind: kindLeave, own: acc}
 	if err := c.begin(a.call()); err != nil {
 		return err

@@ -10,11 +10,11 @@ import (
 // reduction, or a gathering, with the result on all ranks needs no barrier for that: the root
 // has heard of all ranks when it has the result.
 type card struct {
-	c     *Endpoint
+	c     *Member
 	unit  conduits.Card
 	piece int    // the most that one multicast carries
 	phase uint64 // of the barrier, which this rank has come to last
-	waits bool   // for that, or what the root sends; guarded by Endpoint.mu
+	waits bool   // for that, or what the root sends; guarded by Member.mu
 }
 
 // cardRanks is how many ranks a job has at least that uses the card: one message reaches the
@@ -22,7 +22,7 @@ type card struct {
 const cardRanks = 3
 
 // useCard has c use the card, if there is one.
-func (c *Endpoint) useCard() {
+func (c *Member) useCard() {
 	unit, ok := conduits.BarriersOf(c.e.Conduit(), conduits.BarrierOfCollectives+1)
 	if piece := c.e.MaxMulticast(); ok && piece > 0 && c.size >= cardRanks {
 		c.card = &card{c: c, unit: unit, piece: piece}
@@ -100,7 +100,7 @@ func (k *card) cast(data []byte) error {
 	})
 }
 
-// take is Endpoint.take of a stage by the card.
+// take is Member.take of a stage by the card.
 func (k *card) take(s *stage) error {
 	c, root := k.c, int(s.rank)
 	switch s.do {
@@ -136,7 +136,7 @@ func (k *card) await(root int) error {
 	return k.met()
 }
 
-// wait is Endpoint.wait for what root sends, or, if that is -1, for all ranks.
+// wait is Member.wait for what root sends, or, if that is -1, for all ranks.
 func (k *card) wait(root int, ok func() bool) error {
 	c := k.c
 	c.mu.Lock()

@@ -22,32 +22,32 @@ func TestMismatch(t *testing.T) {
 	testmain.Long(t)
 	type named struct {
 		name string
-		f    func(c *Endpoint) error
+		f    func(c *Member) error
 	}
 	b := func(n int) []byte { return make([]byte, n) }
 	const bad = "a collective with bad arguments"
 	calls := []named{
-		{"Broadcast from rank 0 of 8 bytes", func(c *Endpoint) error { return c.Broadcast(0, b(8)) }},
-		{"Broadcast from rank 1 of 8 bytes", func(c *Endpoint) error { return c.Broadcast(1, b(8)) }},
-		{"Broadcast from rank 0 of 4 bytes", func(c *Endpoint) error { return c.Broadcast(0, b(4)) }},
-		{"Broadcast from rank 0 of 80000 bytes", func(c *Endpoint) error { return c.Broadcast(0, b(80000)) }},
-		{"Broadcast from rank 1 of 40 bytes", func(c *Endpoint) error { return c.Broadcast(1, b(40)) }},
-		{"Reduce to rank 0 of 8 bytes", func(c *Endpoint) error { return c.Reduce(0, b(8), sum) }},
-		{"Reduce to rank 1 of 8 bytes", func(c *Endpoint) error { return c.Reduce(1, b(8), sum) }},
-		{"AllReduce of 8 bytes", func(c *Endpoint) error { return c.AllReduce(b(8), sum) }},
-		{"Gather to rank 1 of 8 bytes", func(c *Endpoint) error { return c.Gather(1, b(8), b(8*c.size)) }},
-		{"AllGather of 8 bytes", func(c *Endpoint) error { return c.AllGather(b(8), b(8*c.size)) }},
-		{"ExclusiveScan of 8 bytes", func(c *Endpoint) error { return c.ExclusiveScan(b(8), b(8), sum) }},
-		{"Scan of 8 bytes", func(c *Endpoint) error { return c.Scan(b(8), sum) }},
-		{"Scatter from rank 1 of 8 bytes", func(c *Endpoint) error { return c.Scatter(1, b(8*c.size), b(8)) }},
-		{"Exchange of 120 bytes", func(c *Endpoint) error { return c.Exchange(b(120), b(120)) }},
-		{"AllReduce of 80000 bytes, in elements of 8", func(c *Endpoint) error { return c.AllReduceElements(8, b(80000), sum) }},
-		{"ReduceScatter of 120 bytes", func(c *Endpoint) error { return c.ReduceScatter(b(120), b(120/c.size), sum) }},
-		{"GatherV to rank 1, in units of 8 bytes", func(c *Endpoint) error { _, err := c.GatherV(1, 8, b(8*c.rank)); return err }},
-		{"AllGatherV, in units of 8 bytes", func(c *Endpoint) error { _, err := c.AllGatherV(8, b(8*c.rank)); return err }},
-		{"ExchangeV, in units of 8 bytes", func(c *Endpoint) error { _, err := c.ExchangeV(8, make([][]byte, c.size)); return err }},
-		{"an agreement", func(c *Endpoint) error { return c.Agree(b(8), sum) }},
-		{bad, func(c *Endpoint) error { _ = c.Broadcast(-1, nil); return nil }},
+		{"Broadcast from rank 0 of 8 bytes", func(c *Member) error { return c.Broadcast(0, b(8)) }},
+		{"Broadcast from rank 1 of 8 bytes", func(c *Member) error { return c.Broadcast(1, b(8)) }},
+		{"Broadcast from rank 0 of 4 bytes", func(c *Member) error { return c.Broadcast(0, b(4)) }},
+		{"Broadcast from rank 0 of 80000 bytes", func(c *Member) error { return c.Broadcast(0, b(80000)) }},
+		{"Broadcast from rank 1 of 40 bytes", func(c *Member) error { return c.Broadcast(1, b(40)) }},
+		{"Reduce to rank 0 of 8 bytes", func(c *Member) error { return c.Reduce(0, b(8), sum) }},
+		{"Reduce to rank 1 of 8 bytes", func(c *Member) error { return c.Reduce(1, b(8), sum) }},
+		{"AllReduce of 8 bytes", func(c *Member) error { return c.AllReduce(b(8), sum) }},
+		{"Gather to rank 1 of 8 bytes", func(c *Member) error { return c.Gather(1, b(8), b(8*c.size)) }},
+		{"AllGather of 8 bytes", func(c *Member) error { return c.AllGather(b(8), b(8*c.size)) }},
+		{"ExclusiveScan of 8 bytes", func(c *Member) error { return c.ExclusiveScan(b(8), b(8), sum) }},
+		{"Scan of 8 bytes", func(c *Member) error { return c.Scan(b(8), sum) }},
+		{"Scatter from rank 1 of 8 bytes", func(c *Member) error { return c.Scatter(1, b(8*c.size), b(8)) }},
+		{"Exchange of 120 bytes", func(c *Member) error { return c.Exchange(b(120), b(120)) }},
+		{"AllReduce of 80000 bytes, in elements of 8", func(c *Member) error { return c.AllReduceElements(8, b(80000), sum) }},
+		{"ReduceScatter of 120 bytes", func(c *Member) error { return c.ReduceScatter(b(120), b(120/c.size), sum) }},
+		{"GatherV to rank 1, in units of 8 bytes", func(c *Member) error { _, err := c.GatherV(1, 8, b(8*c.rank)); return err }},
+		{"AllGatherV, in units of 8 bytes", func(c *Member) error { _, err := c.AllGatherV(8, b(8*c.rank)); return err }},
+		{"ExchangeV, in units of 8 bytes", func(c *Member) error { _, err := c.ExchangeV(8, make([][]byte, c.size)); return err }},
+		{"an agreement", func(c *Member) error { return c.Agree(b(8), sum) }},
+		{bad, func(c *Member) error { _ = c.Broadcast(-1, nil); return nil }},
 	}
 	sizes := []int{2, 3, 4, 5}
 	if testing.Short() || conc.Race {
@@ -75,7 +75,7 @@ func TestMismatch(t *testing.T) {
 								}
 							}
 						}
-						err := f(m.Endpoint)
+						err := f(m.Member)
 						if err == nil {
 							err = m.AllReduce(b(8), sum)
 						}
@@ -130,7 +130,7 @@ func TestFailure(t *testing.T) {
 						}
 						begun.Add(1)
 						m.e.Conduit().Wake(gone)
-						err := s.run(m.Endpoint, false)
+						err := s.run(m.Member, false)
 						if err == nil { // it needed nothing of the other one
 							err = m.AllReduce(make([]byte, 8), sum)
 						}
@@ -415,7 +415,7 @@ func TestLinksGivenBack(t *testing.T) {
 
 // TestHistory compares what is remembered of the last calls with all there were.
 func TestHistory(t *testing.T) {
-	var c Endpoint
+	var c Member
 	all := []call{{kind: kindPast}}
 	for seq := uint32(1); seq < 5*historyLen; seq++ {
 		d := call{kind: kindReduce, root: seq, size: uint64(seq)}

@@ -28,10 +28,10 @@ var countRanks = flag.Int("collective.ranks", 0, "the number of ranks of TestCou
 // counted is a collective whose messages are counted.
 type counted struct {
 	name string
-	call func(c *Endpoint, b *blanks) error
-	nb   func(c *Endpoint, b *blanks) (Handle, error)
+	call func(c *Member, b *blanks) error
+	nb   func(c *Member, b *blanks) (Handle, error)
 	// inner, if it is not nil, stands for call in a schedule: the same with less memory.
-	inner func(c *Endpoint, b *blanks) error
+	inner func(c *Member, b *blanks) error
 	// messages with data, and of all those one after the other, those that say that a
 	// receiver is ready included.
 	messages, depth func(n int) int
@@ -121,115 +121,115 @@ func drop(_ any, e error) error { return e }
 var countedCalls = []counted{
 	{
 		name:     "Barrier",
-		call:     func(c *Endpoint, _ *blanks) error { return c.Barrier() },
-		nb:       func(c *Endpoint, _ *blanks) (Handle, error) { return c.BarrierNB() },
+		call:     func(c *Member, _ *blanks) error { return c.Barrier() },
+		nb:       func(c *Member, _ *blanks) (Handle, error) { return c.BarrierNB() },
 		barrier:  true,
 		messages: exchanged, depth: roundsOf,
 	},
 	{
 		name:     "Broadcast",
-		call:     func(c *Endpoint, b *blanks) error { return c.Broadcast(b.root, word()) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.BroadcastNB(b.root, word()) },
+		call:     func(c *Member, b *blanks) error { return c.Broadcast(b.root, word()) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.BroadcastNB(b.root, word()) },
 		messages: edges, depth: tree(1, 1),
 	},
 	{
 		name:     "Reduce",
-		call:     func(c *Endpoint, b *blanks) error { return c.Reduce(b.root, word(), none) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.ReduceNB(b.root, word(), none) },
+		call:     func(c *Member, b *blanks) error { return c.Reduce(b.root, word(), none) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.ReduceNB(b.root, word(), none) },
 		messages: edges, depth: tree(1, 1),
 	},
 	{
 		name:     "AllReduce",
-		call:     func(c *Endpoint, _ *blanks) error { return c.AllReduce(word(), none) },
-		nb:       func(c *Endpoint, _ *blanks) (Handle, error) { return c.AllReduceNB(word(), none) },
+		call:     func(c *Member, _ *blanks) error { return c.AllReduce(word(), none) },
+		nb:       func(c *Member, _ *blanks) (Handle, error) { return c.AllReduceNB(word(), none) },
 		messages: times(2, edges), depth: tree(2, 1),
 	},
 	{
 		name:     "Gather",
-		call:     func(c *Endpoint, b *blanks) error { return c.Gather(b.root, b.own, b.all) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.GatherNB(b.root, b.own, b.all) },
+		call:     func(c *Member, b *blanks) error { return c.Gather(b.root, b.own, b.all) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.GatherNB(b.root, b.own, b.all) },
 		messages: edges, depth: tree(1, 1),
 	},
 	{
 		name:     "Scatter",
-		call:     func(c *Endpoint, b *blanks) error { return c.Scatter(b.root, b.all, b.in[:len(b.own)]) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.ScatterNB(b.root, b.all, b.in[:len(b.own)]) },
+		call:     func(c *Member, b *blanks) error { return c.Scatter(b.root, b.all, b.in[:len(b.own)]) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.ScatterNB(b.root, b.all, b.in[:len(b.own)]) },
 		messages: edges, depth: tree(1, 1),
 	},
 	{
 		name:     "AllGather",
-		call:     func(c *Endpoint, b *blanks) error { return c.AllGather(b.own, b.all) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.AllGatherNB(b.own, b.all) },
+		call:     func(c *Member, b *blanks) error { return c.AllGather(b.own, b.all) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.AllGatherNB(b.own, b.all) },
 		messages: times(2, edges), depth: tree(2, 1),
 	},
 	{
 		name:     "ReduceScatter",
-		call:     func(c *Endpoint, b *blanks) error { return c.ReduceScatter(b.all, b.in[:len(b.own)], none) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.ReduceScatterNB(b.all, b.in[:len(b.own)], none) },
+		call:     func(c *Member, b *blanks) error { return c.ReduceScatter(b.all, b.in[:len(b.own)], none) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.ReduceScatterNB(b.all, b.in[:len(b.own)], none) },
 		messages: times(2, edges), depth: tree(2, 1),
 	},
 	{
 		name:     "Exchange",
-		call:     func(c *Endpoint, b *blanks) error { return c.Exchange(b.all, b.in) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.ExchangeNB(b.all, b.in) },
+		call:     func(c *Member, b *blanks) error { return c.Exchange(b.all, b.in) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.ExchangeNB(b.all, b.in) },
 		messages: exchanged, depth: rounds2,
 	},
 	{
 		name:     "Scan",
-		call:     func(c *Endpoint, _ *blanks) error { return c.Scan(word(), none) },
-		nb:       func(c *Endpoint, _ *blanks) (Handle, error) { return c.ScanNB(word(), none) },
+		call:     func(c *Member, _ *blanks) error { return c.Scan(word(), none) },
+		nb:       func(c *Member, _ *blanks) (Handle, error) { return c.ScanNB(word(), none) },
 		messages: scanned, depth: rounds2,
 	},
 	{
 		name:     "ExclusiveScan",
-		call:     func(c *Endpoint, _ *blanks) error { return c.ExclusiveScan(word(), word(), none) },
-		nb:       func(c *Endpoint, _ *blanks) (Handle, error) { return c.ExclusiveScanNB(word(), word(), none) },
+		call:     func(c *Member, _ *blanks) error { return c.ExclusiveScan(word(), word(), none) },
+		nb:       func(c *Member, _ *blanks) (Handle, error) { return c.ExclusiveScanNB(word(), word(), none) },
 		messages: scanned, depth: rounds2,
 	},
 	{
 		name:     "GatherV",
-		call:     func(c *Endpoint, b *blanks) error { return drop(c.GatherV(b.root, 1, b.own)) },
-		nb:       func(c *Endpoint, b *blanks) (Handle, error) { return c.GatherVNB(b.root, 1, b.own) },
+		call:     func(c *Member, b *blanks) error { return drop(c.GatherV(b.root, 1, b.own)) },
+		nb:       func(c *Member, b *blanks) (Handle, error) { return c.GatherVNB(b.root, 1, b.own) },
 		lengths:  true,
 		messages: times(2, edges), depth: tree(1, 3),
 	},
 	{
 		name:    "AllGatherV",
-		call:    func(c *Endpoint, b *blanks) error { return drop(c.AllGatherV(1, b.own)) },
-		nb:      func(c *Endpoint, b *blanks) (Handle, error) { return c.AllGatherVNB(1, b.own) },
+		call:    func(c *Member, b *blanks) error { return drop(c.AllGatherV(1, b.own)) },
+		nb:      func(c *Member, b *blanks) (Handle, error) { return c.AllGatherVNB(1, b.own) },
 		lengths: true, messages: times(5, edges), depth: tree(4, 3),
 	},
 	{
 		name:  "ExchangeV, empty blocks",
-		call:  func(c *Endpoint, b *blanks) error { return drop(c.ExchangeV(1, b.out)) },
-		nb:    func(c *Endpoint, b *blanks) (Handle, error) { return c.ExchangeVNB(1, b.out) },
+		call:  func(c *Member, b *blanks) error { return drop(c.ExchangeV(1, b.out)) },
+		nb:    func(c *Member, b *blanks) (Handle, error) { return c.ExchangeVNB(1, b.out) },
 		empty: true, lengths: true, alike: true,
 		messages: exchanged, depth: rounds2,
 	},
 	{
 		name:  "ExchangeV",
-		call:  func(c *Endpoint, b *blanks) error { return drop(c.ExchangeV(1, b.out)) },
-		nb:    func(c *Endpoint, b *blanks) (Handle, error) { return c.ExchangeVNB(1, b.out) },
+		call:  func(c *Member, b *blanks) error { return drop(c.ExchangeV(1, b.out)) },
+		nb:    func(c *Member, b *blanks) (Handle, error) { return c.ExchangeVNB(1, b.out) },
 		dense: true, lengths: true,
 		messages: func(n int) int { return exchanged(n) + pairs(n) }, depth: func(n int) int { return rounds2(n) + ring(n) },
 	},
 	{
 		name: "AllGather, 2 KiB",
-		call: func(c *Endpoint, b *blanks) error {
+		call: func(c *Member, b *blanks) error {
 			return c.AllGather(b.large[:directBlock], b.large[:b.n*directBlock])
 		},
-		nb: func(c *Endpoint, b *blanks) (Handle, error) {
+		nb: func(c *Member, b *blanks) (Handle, error) {
 			return c.AllGatherNB(b.large[:directBlock], b.large[:b.n*directBlock])
 		},
 		dense: true, every: true, messages: pairs, depth: ring,
 	},
 	{
 		name: "Exchange, 2 KiB",
-		call: func(c *Endpoint, b *blanks) error {
+		call: func(c *Member, b *blanks) error {
 			half := b.n * directBlock
 			return c.Exchange(b.large[:half], b.large[half:])
 		},
-		nb: func(c *Endpoint, b *blanks) (Handle, error) {
+		nb: func(c *Member, b *blanks) (Handle, error) {
 			half := b.n * directBlock
 			return c.ExchangeNB(b.large[:half], b.large[half:])
 		},
@@ -237,32 +237,32 @@ var countedCalls = []counted{
 	},
 	{
 		name: "ReduceScatter, 2 KiB",
-		call: func(c *Endpoint, b *blanks) error {
+		call: func(c *Member, b *blanks) error {
 			return c.ReduceScatter(b.large[:b.n*directBlock], make([]byte, directBlock), none)
 		},
-		nb: func(c *Endpoint, b *blanks) (Handle, error) {
+		nb: func(c *Member, b *blanks) (Handle, error) {
 			return c.ReduceScatterNB(b.large[:b.n*directBlock], make([]byte, directBlock), none)
 		},
-		inner: func(c *Endpoint, b *blanks) error {
+		inner: func(c *Member, b *blanks) error {
 			return c.plan(Call{}, func(w *work, add adder) bool { return w.reduceDirect(add, wholly(b.own), b.in[:len(b.own)]) })
 		},
 		dense: true, messages: pairs, depth: ring,
 	},
 	{
 		name: "AllReduceElements, 2 KiB",
-		call: func(c *Endpoint, b *blanks) error {
+		call: func(c *Member, b *blanks) error {
 			return c.AllReduceElements(8, make([]byte, b.n*directBlock), none)
 		},
-		nb: func(c *Endpoint, b *blanks) (Handle, error) {
+		nb: func(c *Member, b *blanks) (Handle, error) {
 			return c.AllReduceElementsNB(8, make([]byte, b.n*directBlock), none)
 		},
-		inner: func(c *Endpoint, b *blanks) error { return c.plan(Call{own: b.all, unit: 1}, (*work).allReduceDirect) },
+		inner: func(c *Member, b *blanks) error { return c.plan(Call{own: b.all, unit: 1}, (*work).allReduceDirect) },
 		dense: true, messages: times(2, pairs), depth: times(2, ring),
 	},
 }
 
 // plan gives the transfers of all lists of a call that is a part of others.
-func (c *Endpoint) plan(a Call, list func(w *work, add adder) bool) error {
+func (c *Member) plan(a Call, list func(w *work, add adder) bool) error {
 	w := work{c: c, Call: a}
 	for list(&w, adder{&w.made, func() { c.team.planned(&w.made) }}) {
 	}
@@ -277,7 +277,7 @@ type transfer struct {
 
 // planner makes calls as any rank of any job without making any transfer.
 type planner struct {
-	*Endpoint
+	*Member
 	*blanks
 	steps []transfer
 }
@@ -288,8 +288,8 @@ func (k *counted) planner(m *member, b *blanks) *planner {
 	for r := range t.ranks {
 		t.ranks[r] = int32(r)
 	}
-	p := &planner{Endpoint: &Endpoint{names: m.names, e: m.e, spot: spot{size: b.n}, team: t}, blanks: b}
-	t.world = p.Endpoint
+	p := &planner{Member: &Member{names: m.names, e: m.e, spot: spot{size: b.n}, team: t}, blanks: b}
+	t.world = p.Member
 	t.plan = func(s *stage) {
 		if k.lengths && s.do == stagePost { // perhaps lengths of blocks that are to come
 			for to := s.buf; len(to) >= 8; to = to[8:] {
@@ -302,14 +302,14 @@ func (k *counted) planner(m *member, b *blanks) *planner {
 }
 
 // of returns what rank transfers in a call, in order, until the next one is asked for.
-func (p *planner) of(rank int, call func(c *Endpoint, b *blanks) error) ([]transfer, error) {
+func (p *planner) of(rank int, call func(c *Member, b *blanks) error) ([]transfer, error) {
 	p.rank, p.steps = rank, p.steps[:0]
-	err := call(p.Endpoint, p.blanks)
+	err := call(p.Member, p.blanks)
 	return p.steps, err
 }
 
 // waited is nb and the end of that.
-func (k *counted) waited(c *Endpoint, b *blanks) error {
+func (k *counted) waited(c *Member, b *blanks) error {
 	h, err := k.nb(c, b)
 	if err != nil {
 		return err
@@ -318,7 +318,7 @@ func (k *counted) waited(c *Endpoint, b *blanks) error {
 }
 
 // schedule is what all ranks of a job transfer in a call.
-func (k *counted) schedule(m *member, n int, call func(c *Endpoint, b *blanks) error) ([][]transfer, error) {
+func (k *counted) schedule(m *member, n int, call func(c *Member, b *blanks) error) ([][]transfer, error) {
 	steps := make([][]transfer, n)
 	err := k.planned(m, n, func(p *planner, r int) error {
 		all, err := p.of(r, call)
@@ -348,7 +348,7 @@ func (k *counted) planned(m *member, n int, do func(p *planner, r int) error) er
 
 // same is what rank 0 of n ranks transfers in a call, if all others transfer the same with all
 // ranks so much higher.
-func (k *counted) same(m *member, n int, call func(c *Endpoint, b *blanks) error) ([]transfer, error) {
+func (k *counted) same(m *member, n int, call func(c *Member, b *blanks) error) ([]transfer, error) {
 	first, err := k.planner(m, k.blanks(n)()).of(0, call)
 	if err != nil {
 		return nil, err
@@ -537,7 +537,7 @@ func runCounts(t *testing.T, n int, walks []walked) {
 	begun := make([]bool, len(l.seen))
 	together := testjob.Together{Latency: time.Microsecond}
 	at, end := make([]float64, len(l.seen)), make([]float64, len(l.seen))
-	count := func(m *member, i int, call func(c *Endpoint, b *blanks) error, b *blanks) error {
+	count := func(m *member, i int, call func(c *Member, b *blanks) error, b *blanks) error {
 		if err := together.Wait(eps[m.rank], func() error {
 			err := j.Flush()
 			l.now = i
@@ -547,7 +547,7 @@ func runCounts(t *testing.T, n int, walks []walked) {
 		}
 		begun[i] = true
 		at[i] = max(at[i], eps[m.rank].Now().Seconds())
-		err := call(m.Endpoint, b)
+		err := call(m.Member, b)
 		end[i] = max(end[i], eps[m.rank].Now().Seconds())
 		return err
 	}

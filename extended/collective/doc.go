@@ -3,11 +3,11 @@
 // section 7.3, but for upc_all_permute), reduction with scatter, gather and exchange of
 // blocks whose lengths differ, and agreement. It works on bytes, for compilers and runtimes that use package
 // am without package gas, whose typed collectives are fronts of it. [AllReduce] and others make a
-// [Call], which [Endpoint.Do] does.
+// [Call], which [Member.Do] does.
 //
 // # Set-up
 //
-// An [Endpoint] is made before the job is attached, and bound afterwards:
+// A [Member] is made before the job is attached, and bound afterwards:
 //
 //	c := collective.New(collective.Config{})
 //	e, err := am.Attach(ep, am.Config{Runtime: c.Handlers()})
@@ -30,7 +30,7 @@
 //
 // # Calls that do not wait
 //
-// [Endpoint.Begin] begins a call and returns a [Handle], which is waited for once. Messages say NB
+// [Member.Begin] begins a call and returns a [Handle], which is waited for once. Messages say NB
 // behind the name of such a call. It goes on whenever a goroutine of the rank polls or waits
 // by package am, for anything, not only for its Handle; a rank that does neither holds the others up. Its
 // buffers, the Combine and what that reads belong to it until the Handle says
@@ -42,7 +42,7 @@
 //
 // # Teams
 //
-// [Endpoint.Split] makes endpoints for some of the ranks: teams, which may overlap and be
+// [Member.Split] makes Members for some of the ranks: teams, which may overlap and be
 // split again. Each has calls, rooms and a state of its own; messages carry the number of the
 // team, which is free on all ranks of the endpoint that was split. A number is free again
 // when its team was closed, which is a call of all its ranks, and the calls of the next team with
@@ -103,10 +103,10 @@
 //
 // With Config.Phases a rank that waits in the job's barrier for one that waits for it in a
 // call of the job's that waits is a mismatch, too: the ranks in the call get the error, and
-// the barrier goes on. Calls begun without waiting, of which [Endpoint.Barrier] is one, and
+// the barrier goes on. Calls begun without waiting, of which [Member.Barrier] is one, and
 // calls of teams are not compared with it: such ranks wait for each other for ever.
 //
 // If a rank of the job fails, calls that need others return a *[PeerError] that names it
 // and the call; so they do if a rank leaves the job without which a call cannot end, which
-// fails the job. [Endpoint.Blocked] names the rank that is waited for.
+// fails the job. [Member.Blocked] names the rank that is waited for.
 package collective

@@ -21,7 +21,7 @@ var (
 // PeerError says which rank failed, or left, while others were in a collective.
 type PeerError = errs.PeerError
 
-// Config is what the user of an Endpoint chooses. The zero value is good.
+// Config is what the user of a Member chooses. The zero value is good.
 type Config struct {
 	// Names has messages to people speak of the layer above; nil for this package's
 	// own. All ranks of a process may share it, which is read and not copied.
@@ -61,12 +61,12 @@ const (
 	handlerAbort                             // request: some rank's call did not match
 )
 
-// Endpoint is one rank's part in collective calls. Make it with New, hand Handlers to
+// Member is one rank's part in collective calls. Make it with New, hand Handlers to
 // am.Attach (Config.Runtime), then call Bind. Its calls are made by one goroutine at a
 // time; the other methods may be called by any.
-type Endpoint struct {
+type Member struct {
 	names *Names
-	e     *am.Endpoint // nil before Bind
+	e     *am.Messenger // nil before Bind
 	spot
 	team   *team    // nil for all ranks of the job
 	teams  *numbers // of the job's endpoint; nil as long as there was none
@@ -108,15 +108,15 @@ type Endpoint struct {
 }
 
 // New makes an endpoint that waits for Bind.
-func New(c Config) *Endpoint {
+func New(c Config) *Member {
 	if c.Names == nil {
 		c.Names = &ownNames
 	}
-	return &Endpoint{names: c.Names, phases: c.Phases}
+	return &Member{names: c.Names, phases: c.Phases}
 }
 
 // Handlers are the entries for am.Config.Runtime.
-func (c *Endpoint) Handlers() []am.Entry {
+func (c *Member) Handlers() []am.Entry {
 	p := c.names.Handlers
 	return []am.Entry{
 		{Index: handlerReady, Name: p + ".ready", Fn: c.onReady, Args: 6, Kinds: am.Short | am.Request},
@@ -129,7 +129,7 @@ func (c *Endpoint) Handlers() []am.Entry {
 
 // Bind joins c to an attached endpoint whose handler table contains c's Handlers. Every
 // rank of the job does it once, before any call; other ranks may be in a call already.
-func (c *Endpoint) Bind(e *am.Endpoint) {
+func (c *Member) Bind(e *am.Messenger) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
 	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
 	c.useShared()

@@ -14,7 +14,7 @@ import (
 // Calls that were begun without waiting are operations, by number of the call. An
 // operation has links of its own, so that several do not disturb each other, and a list of
 // stages. A handler that brings something for one has it queued, for handlers must not send;
-// whatever goroutine of the rank polls or waits next takes its stages (am.Endpoint.Advance).
+// whatever goroutine of the rank polls or waits next takes its stages (am.Messenger.Advance).
 
 // kindNB is the bit of a kind of calls that do not wait.
 const kindNB kind = 1 << 7
@@ -75,7 +75,7 @@ const (
 
 // engine takes the stages of the operations of a rank.
 type engine struct {
-	e    *am.Endpoint
+	e    *am.Messenger
 	todo atomic.Int32 // in queue, stalled and reports
 	took sync.Mutex   // held by the goroutine that takes stages, which waits for nothing
 	late atomic.Bool  // another one has found it held
@@ -89,7 +89,7 @@ type engine struct {
 
 // report is a mismatch that the other ranks have to be told of.
 type report struct {
-	c    *Endpoint
+	c    *Member
 	next int // this rank and so many more is the next to be told
 }
 
@@ -97,7 +97,7 @@ type report struct {
 const mostSpare = 16
 
 // engineOf is the engine of c's rank, which there is when the first operation is begun.
-func (c *Endpoint) engineOf() *engine {
+func (c *Member) engineOf() *engine {
 	w := c.world()
 	if g := w.engine.Load(); g != nil {
 		return g
@@ -111,7 +111,7 @@ func (c *Endpoint) engineOf() *engine {
 }
 
 // inFlight is the operation of number seq, if there is one. Called with mu held.
-func (c *Endpoint) inFlight(seq uint32) *op {
+func (c *Member) inFlight(seq uint32) *op {
 	if c.flight == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (f *flight) find(seq uint32) (int, bool) {
 }
 
 // operation is the operation of number seq, made if there is none. Called with mu held.
-func (c *Endpoint) operation(seq uint32) *op {
+func (c *Member) operation(seq uint32) *op {
 	if c.flight == nil {
 		c.flight = new(flight)
 	}
@@ -175,7 +175,7 @@ func (o *op) recycle() {
 }
 
 // beginNB begins call d, whose list of stages the caller makes. Then it calls start.
-func (c *Endpoint) beginNB(d call, combine Combine) (*op, error) {
+func (c *Member) beginNB(d call, combine Combine) (*op, error) {
 	if err := c.usable(d); err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (g *engine) kick(o *op) {
 }
 
 // kickAll is kick for all operations of c. Called with mu held.
-func (c *Endpoint) kickAll() {
+func (c *Member) kickAll() {
 	if c.flight == nil {
 		return
 	}
@@ -326,7 +326,7 @@ func (g *engine) take(before *op, stalled bool) *op {
 
 // reportOf has the other ranks told of the mismatch of c, if this rank is to do it.
 // Called with c.mu held.
-func (g *engine) reportOf(c *Endpoint) {
+func (g *engine) reportOf(c *Member) {
 	if !c.report {
 		return
 	}
@@ -337,7 +337,7 @@ func (g *engine) reportOf(c *Endpoint) {
 	g.mu.Unlock()
 }
 
-// announce is Endpoint.announce for all that is to be reported, as far as there is credit.
+// announce is Member.announce for all that is to be reported, as far as there is credit.
 func (g *engine) announce() {
 	g.mu.Lock()
 	todo := g.reports
@@ -452,7 +452,7 @@ func (o *op) word(s *stage) uint32 {
 	return o.c.number()<<16 | uint32(s.dir)<<8 | uint32(s.far)
 }
 
-// tell is Endpoint.tell that does not wait.
+// tell is Member.tell that does not wait.
 func (o *op) tell(s *stage, h am.HandlerID) (int, error) {
 	lo, hi := am.Pack64(o.call.size)
 	return sent(o.c.e.TryRequestShort(o.c.job(int(s.rank)), h, o.seq, o.word(s), uint32(o.call.kind), o.call.root, lo, hi))
@@ -487,7 +487,7 @@ func (o *op) waits(held bool, peer int32, ready bool) int {
 	return stageWaits
 }
 
-// trySend is Endpoint.send that does not wait.
+// trySend is Member.send that does not wait.
 func (o *op) trySend(s *stage) (int, error) {
 	c := o.c
 	if o.sub != subSending {
@@ -524,7 +524,7 @@ func (o *op) trySend(s *stage) (int, error) {
 	}
 }
 
-// dropDirect is Endpoint.unlinkDirect.
+// dropDirect is Member.unlinkDirect.
 func (o *op) dropDirect(s *stage) {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
@@ -563,7 +563,7 @@ func (o *op) retire(err error) {
 }
 
 // noteNB is note for a call that does not wait.
-func (c *Endpoint) noteNB(t *am.Token, w *note, key uint32, ready bool) {
+func (c *Member) noteNB(t *am.Token, w *note, key uint32, ready bool) {
 	c.mu.Lock()
 	o := c.inFlight(w.seq)
 	var mine call
@@ -606,15 +606,15 @@ func (c *Endpoint) noteNB(t *am.Token, w *note, key uint32, ready bool) {
 // gaveUp reports whether this rank may have ended mine, which matches what the sender of w waits in,
 // because the job has failed: not a mismatch, and the sender hears of the failure, too.
 func gaveUp(t *am.Token, w *note, mine call) bool {
-	return w.call().matches(mine) && t.Endpoint().Conduit().Err() != nil
+	return w.call().matches(mine) && t.Messenger().Conduit().Err() != nil
 }
 
 // reports reports whether this rank is in a call, and so will tell others of a mismatch.
 // Called with mu held.
-func (c *Endpoint) reports() bool { return c.active || c.flight != nil && c.flight.going > 0 }
+func (c *Member) reports() bool { return c.active || c.flight != nil && c.flight.going > 0 }
 
 // dataNB takes a piece of data for the call of number seq.
-func (c *Endpoint) dataNB(seq, key uint32, off uint64, payload []byte) {
+func (c *Member) dataNB(seq, key uint32, off uint64, payload []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.inFlight(seq)
@@ -723,7 +723,7 @@ func (h Handle) Notify(f func(err error)) {
 }
 
 // Lacking is a rank that has left the job without which the call cannot end, or -1: what
-// am.Endpoint.WaitFor wants to know.
+// am.Messenger.WaitFor wants to know.
 func (h Handle) Lacking() int {
 	if h.Ready() {
 		return -1

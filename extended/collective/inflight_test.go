@@ -37,7 +37,7 @@ func beginAll(m *member, steps []begunStep, skew []int) error {
 			return err
 		}
 	}
-	teams := []*Endpoint{m.Endpoint, half, most}
+	teams := []*Member{m.Member, half, most}
 	var under []func() error
 	take := func(k int) error {
 		k %= len(under)
@@ -83,7 +83,7 @@ func beginAll(m *member, steps []begunStep, skew []int) error {
 }
 
 // keep is c, which was made by a Split.
-func (m *member) keep(c *Endpoint) (*Endpoint, error) {
+func (m *member) keep(c *Member) (*Member, error) {
 	if c == nil {
 		return nil, errors.New("no team")
 	}
@@ -243,15 +243,15 @@ func TestHandleTwice(t *testing.T) {
 // team, on all ranks, and no other team.
 func TestInFlightMismatch(t *testing.T) {
 	b := func(n int) []byte { return make([]byte, n) }
-	begin := map[string]func(c *Endpoint) (Handle, error){
-		"AllReduceNB of 8 bytes":             func(c *Endpoint) (Handle, error) { return c.AllReduceNB(b(8), sum) },
-		"AllReduceNB of 16 bytes":            func(c *Endpoint) (Handle, error) { return c.AllReduceNB(b(16), sum) },
-		"BroadcastNB from rank 0 of 8 bytes": func(c *Endpoint) (Handle, error) { return c.BroadcastNB(0, b(8)) },
-		"BroadcastNB from rank 1 of 8 bytes": func(c *Endpoint) (Handle, error) { return c.BroadcastNB(1, b(8)) },
-		"Barrier":                            func(c *Endpoint) (Handle, error) { return c.BarrierNB() },
-		"AllGatherVNB, in units of 2 bytes":  func(c *Endpoint) (Handle, error) { return c.AllGatherVNB(2, b(8)) },
-		"AllReduce of 8 bytes":               func(c *Endpoint) (Handle, error) { return Handle{}, c.AllReduce(b(8), sum) },
-		"a collective with bad arguments":    func(c *Endpoint) (Handle, error) { return c.BroadcastNB(9, nil) },
+	begin := map[string]func(c *Member) (Handle, error){
+		"AllReduceNB of 8 bytes":             func(c *Member) (Handle, error) { return c.AllReduceNB(b(8), sum) },
+		"AllReduceNB of 16 bytes":            func(c *Member) (Handle, error) { return c.AllReduceNB(b(16), sum) },
+		"BroadcastNB from rank 0 of 8 bytes": func(c *Member) (Handle, error) { return c.BroadcastNB(0, b(8)) },
+		"BroadcastNB from rank 1 of 8 bytes": func(c *Member) (Handle, error) { return c.BroadcastNB(1, b(8)) },
+		"Barrier":                            func(c *Member) (Handle, error) { return c.BarrierNB() },
+		"AllGatherVNB, in units of 2 bytes":  func(c *Member) (Handle, error) { return c.AllGatherVNB(2, b(8)) },
+		"AllReduce of 8 bytes":               func(c *Member) (Handle, error) { return Handle{}, c.AllReduce(b(8), sum) },
+		"a collective with bad arguments":    func(c *Member) (Handle, error) { return c.BroadcastNB(9, nil) },
 		"the end of the program":             nil,
 	}
 	for _, network := range []string{"shm", "sim"} {
@@ -415,7 +415,7 @@ func TestInFlightMessages(t *testing.T) {
 							return err
 						}
 						m.e.Conduit().Stats(&before)
-						if err := (step{kind: k, root: size - 1, n: n, seed: 3}).begin(m.Endpoint, false, i == 1)(); err != nil {
+						if err := (step{kind: k, root: size - 1, n: n, seed: 3}).begin(m.Member, false, i == 1)(); err != nil {
 							return err
 						}
 						m.e.Conduit().Stats(&after)

@@ -38,7 +38,7 @@ func init() {
 
 // member is a rank of a job.
 type member struct {
-	*Endpoint
+	*Member
 	b *barrier.Barrier
 }
 

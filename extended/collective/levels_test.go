@@ -24,7 +24,7 @@ func TestBroadcastTree(t *testing.T) {
 		size := len(host)
 		hoods := conduits.NewNeighbourhoods(size, func(r int) int { return host[r] })
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
-		ranks := make([]Endpoint, size)
+		ranks := make([]Member, size)
 		for r := range ranks {
 			c := &ranks[r]
 			c.rank, c.size = r, size

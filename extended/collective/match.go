@@ -10,7 +10,7 @@ import (
 
 // Mismatch is the error of calls that did not match, with which all later ones end;
 // nil if there were none.
-func (c *Endpoint) Mismatch() error {
+func (c *Member) Mismatch() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.broken
@@ -19,17 +19,17 @@ func (c *Endpoint) Mismatch() error {
 // wake makes the goroutine that is in the call look again, for a handler may run
 // on another one.
 func wake(t *am.Token) {
-	ep := t.Endpoint().Conduit()
+	ep := t.Messenger().Conduit()
 	ep.Wake(ep.Rank())
 }
 
-func (c *Endpoint) onReady(t *am.Token, args []uint32, _ []byte) {
+func (c *Member) onReady(t *am.Token, args []uint32, _ []byte) {
 	if c.note(t, args, true) {
 		wake(t)
 	}
 }
 
-func (c *Endpoint) onOffer(t *am.Token, args []uint32, _ []byte) {
+func (c *Member) onOffer(t *am.Token, args []uint32, _ []byte) {
 	if c.note(t, args, false) {
 		wake(t)
 	}
@@ -37,7 +37,7 @@ func (c *Endpoint) onOffer(t *am.Token, args []uint32, _ []byte) {
 
 // note keeps what a waiting rank has said, and answers if their calls do not match. It reports
 // whether the goroutines of this rank have to look. It is where a waiting rank's stack is deepest.
-func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) (kept bool) {
+func (c *Member) note(t *am.Token, args []uint32, ready bool) (kept bool) {
 	w := note{
 		set: true, seq: args[0], src: uint32(t.Src()),
 		kind: kindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
@@ -103,7 +103,7 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) (kept bool) {
 
 // differ notes that a rank which waits in w is in another call than mine, and answers it.
 // Called with mu held, which it gives up.
-func (c *Endpoint) differ(t *am.Token, w *note, mine call) {
+func (c *Member) differ(t *am.Token, w *note, mine call) {
 	// The rank that is in a call will tell all others when it ends: this rank if it is
 	// in one, and else the one that waits.
 	c.broke(fault{seq: w.seq, a: uint32(c.e.Rank()), callA: mine, b: w.src, callB: w.call()}, c.reports())
@@ -113,8 +113,8 @@ func (c *Endpoint) differ(t *am.Token, w *note, mine call) {
 	_ = t.ReplyShort(handlerWrong, f[:]...)
 }
 
-func (c *Endpoint) onWrong(t *am.Token, args []uint32, _ []byte) { c.told(t, args, true) }
-func (c *Endpoint) onAbort(t *am.Token, args []uint32, _ []byte) {
+func (c *Member) onWrong(t *am.Token, args []uint32, _ []byte) { c.told(t, args, true) }
+func (c *Member) onAbort(t *am.Token, args []uint32, _ []byte) {
 	if args[faultTell]>>16 != 0 {
 		c.told(t, args, true)
 		return
@@ -123,14 +123,14 @@ func (c *Endpoint) onAbort(t *am.Token, args []uint32, _ []byte) {
 	at.mu.Lock()
 	// The sender tells all others, or is spared by a rank below it.
 	at.report = false
-	at.spared = at.spared || t.Src() < t.Endpoint().Rank()
+	at.spared = at.spared || t.Src() < t.Messenger().Rank()
 	at.mu.Unlock()
 	c.told(t, args, false)
 }
 
 // told notes a mismatch that another rank has found; report says that the others
 // do not know it from there.
-func (c *Endpoint) told(t *am.Token, args []uint32, report bool) {
+func (c *Member) told(t *am.Token, args []uint32, report bool) {
 	c = c.at(args[faultTeam] >> 16)
 	f := parseFault(args)
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *Endpoint) told(t *am.Token, args []uint32, report bool) {
 
 // broke notes the first mismatch. report says that the others have to be told.
 // Called with mu held.
-func (c *Endpoint) broke(f fault, report bool) {
+func (c *Member) broke(f fault, report bool) {
 	if c.broken == nil {
 		c.broken, c.fault, c.report = c.err(&f), &f, report
 		c.kickAll()
@@ -152,7 +152,7 @@ func (c *Endpoint) broke(f fault, report bool) {
 
 // begin enters call d, which finish leaves. If it returns an error, the call is over
 // already.
-func (c *Endpoint) begin(d call) error {
+func (c *Member) begin(d call) error {
 	if err := c.usable(d); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (c *Endpoint) begin(d call) error {
 }
 
 // usable is the error of call d if there cannot be any.
-func (c *Endpoint) usable(d call) error {
+func (c *Member) usable(d call) error {
 	if c.e == nil {
 		return c.errUnbound(d.kind)
 	}
@@ -193,24 +193,24 @@ func (c *Endpoint) usable(d call) error {
 	return nil
 }
 
-func (c *Endpoint) errBusy(d call) error {
+func (c *Member) errBusy(d call) error {
 	return errs.NotReady("%s: %s: another goroutine of rank %d is in a collective", c.names.Package, c.text(d), c.e.Rank())
 }
 
-func (c *Endpoint) errUnbound(k kind) error {
+func (c *Member) errUnbound(k kind) error {
 	return errs.NotInit("%s: %s: the endpoint is not bound; call Bind after am.Attach", c.names.Package, c.name(k))
 }
 
 // compare looks for ranks that wait for this one in the call it is in now, but
 // think that it is another one. Called with mu held.
-func (c *Endpoint) compare() {
+func (c *Member) compare() {
 	c.links.compare(c)
 	if o := c.inFlight(c.seq); o != nil {
 		o.links.compare(c)
 	}
 }
 
-func (ls links) compare(c *Endpoint) {
+func (ls links) compare(c *Member) {
 	for _, l := range ls {
 		for _, w := range [...]*note{&l.wanted, &l.offered} {
 			if w.set && w.seq == c.seq && !w.call().matches(c.call) {
@@ -221,7 +221,7 @@ func (ls links) compare(c *Endpoint) {
 }
 
 // finish leaves the call with err, which it returns.
-func (c *Endpoint) finish(err error) error {
+func (c *Member) finish(err error) error {
 	c.mu.Lock()
 	c.active = false
 	c.unlink()
@@ -239,7 +239,7 @@ func (c *Endpoint) finish(err error) error {
 
 // failed adds to a failure of the job what this rank was doing. A rank that has left the
 // job fails it, so that ranks which wait for it by way of others hear of it, too.
-func (c *Endpoint) failed(d call, seq uint32, err error) error {
+func (c *Member) failed(d call, seq uint32, err error) error {
 	var p *PeerError
 	if !errors.As(err, &p) {
 		return err
@@ -251,7 +251,7 @@ func (c *Endpoint) failed(d call, seq uint32, err error) error {
 }
 
 // callNumber says which call is number seq.
-func (c *Endpoint) callNumber(seq uint32) string {
+func (c *Member) callNumber(seq uint32) string {
 	s := "collective call " + strconv.FormatUint(uint64(seq-c.first()), 10)
 	if c.team != nil {
 		s += " of team " + strconv.Itoa(int(c.team.number))
@@ -266,7 +266,7 @@ const tellFirst = 32
 // announce tells the other ranks of a mismatch that this rank has found. Very many
 // may find it at once: the lowest of those tells all others, and the others stop
 // when they hear of it.
-func (c *Endpoint) announce() {
+func (c *Member) announce() {
 	c.mu.Lock()
 	report := c.report
 	c.report = false
@@ -296,7 +296,7 @@ func (c *Endpoint) announce() {
 // returns err, which says so: for layers above that check more than this package does.
 // The call counts, so that ranks whose arguments were right get an error instead of
 // waiting, and ranks that all made the same mistake stay in step.
-func (c *Endpoint) Refuse(err error) error {
+func (c *Member) Refuse(err error) error {
 	if c.begin(call{kind: kindBad}) == nil {
 		var failed error
 		if c.card != nil {

@@ -100,11 +100,11 @@ func parts(size int, f func(r int) []byte) (all [][]byte) {
 }
 
 // run makes the call and compares with what one rank alone computes.
-func (s step) run(c *Endpoint, inPlace bool) error { return s.begin(c, inPlace, false)() }
+func (s step) run(c *Member, inPlace bool) error { return s.begin(c, inPlace, false)() }
 
 // begin makes the call, or begins it without waiting; the function that it returns waits for
 // it and compares with what one rank alone computes.
-func (s step) begin(c *Endpoint, inPlace, nb bool) func() error {
+func (s step) begin(c *Member, inPlace, nb bool) func() error {
 	me, size := c.rank, c.size
 	mine := s.block(me, 0)
 	var got, want []byte
@@ -271,7 +271,7 @@ func TestModel(t *testing.T) {
 							m.e.Poll()
 							runtime.Gosched()
 						}
-						if err := s.run(m.Endpoint, i%2 == 0); err != nil {
+						if err := s.run(m.Member, i%2 == 0); err != nil {
 							return fmt.Errorf("step %d: %w", i, err)
 						}
 					}
@@ -289,7 +289,7 @@ func TestNeighbourhoods(t *testing.T) {
 			for root := range size {
 				for i, k := range stepKinds {
 					s := step{kind: k, root: root, n: []int{0, 36, 4000}[(root+i)%3], seed: uint64(i)}
-					if err := s.run(m.Endpoint, false); err != nil {
+					if err := s.run(m.Member, false); err != nil {
 						return err
 					}
 				}
@@ -303,7 +303,7 @@ func TestNeighbourhoods(t *testing.T) {
 func TestLarge(t *testing.T) {
 	for _, k := range stepKinds {
 		must(t, "shm", 5, func(m *member) error {
-			return step{kind: k, root: 3, n: roomKept + 10, seed: 5}.run(m.Endpoint, true)
+			return step{kind: k, root: 3, n: roomKept + 10, seed: 5}.run(m.Member, true)
 		})
 	}
 }
@@ -318,7 +318,7 @@ func TestManyCalls(t *testing.T) {
 					runtime.Gosched()
 				}
 				s := step{kind: stepKinds[i%len(stepKinds)], root: i % size, n: 2 * (i % 7), seed: uint64(i)}
-				if err := s.run(m.Endpoint, false); err != nil {
+				if err := s.run(m.Member, false); err != nil {
 					return fmt.Errorf("round %d: %w", i, err)
 				}
 			}

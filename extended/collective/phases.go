@@ -20,7 +20,7 @@ type Phases interface {
 // AtBarrier is called by the goroutine that is about to wait for a barrier's phase, when
 // Config.Phases says that it is: it asks the ranks that wait for this one in a later call. The error is
 // that of the job's failure.
-func (c *Endpoint) AtBarrier(phase uint32) error {
+func (c *Member) AtBarrier(phase uint32) error {
 	c.mu.Lock()
 	var asked []note
 	if c.broken == nil && int32(c.ahead-c.seq) > 0 {
@@ -43,14 +43,14 @@ func (c *Endpoint) AtBarrier(phase uint32) error {
 }
 
 // ask asks the rank of w, of which this one waits in a barrier's phase.
-func (c *Endpoint) ask(t *am.Token, w *note, phase uint32) {
+func (c *Member) ask(t *am.Token, w *note, phase uint32) {
 	f := c.atPhase(w, phase)
 	// If the reply fails, so has the job, and the other rank learns of that.
 	_ = t.ReplyShort(handlerWrong, f[:]...)
 }
 
 // atPhase asks the rank of w, which is not in flight, in words that travel.
-func (c *Endpoint) atPhase(w *note, phase uint32) [faultWords]uint32 {
+func (c *Member) atPhase(w *note, phase uint32) [faultWords]uint32 {
 	f := fault{
 		seq: w.seq, a: uint32(c.rank), callA: call{kind: kindPhase, size: uint64(phase)},
 		b: w.src, callB: w.call(),
@@ -61,7 +61,7 @@ func (c *Endpoint) atPhase(w *note, phase uint32) [faultWords]uint32 {
 
 // stands reports whether f, which this rank is told, is a mismatch: if it asks this
 // rank, then only this one knows. Called with mu held.
-func (c *Endpoint) stands(f *fault) bool {
+func (c *Member) stands(f *fault) bool {
 	if f.callA.kind != kindPhase || f.b != uint32(c.rank) || c.team != nil {
 		return true
 	}

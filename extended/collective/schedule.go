@@ -10,7 +10,7 @@ import (
 // A collective is a schedule: lists of stages, of which the next is made when all stages of the
 // one before are done. So a list may depend on what has come, and what only this rank does between
 // transfers is done where the list is made. A call that waits takes each stage as it is made
-// (Endpoint.take); one that does not keeps the list, and arrivals take its stages (op.run). Both send
+// (Member.take); one that does not keeps the list, and arrivals take its stages (op.run). Both send
 // the same messages and combine in the same order.
 
 // The stages.
@@ -31,7 +31,7 @@ const (
 	stageAwaitCast // until it has landed
 )
 
-// stage is one of them; dir, i and rank name the transfer as for Endpoint.post.
+// stage is one of them; dir, i and rank name the transfer as for Member.post.
 type stage struct {
 	buf, from    []byte
 	rank         int32
@@ -88,7 +88,7 @@ func (a *Call) call() call {
 
 // work is a call that is made by messages, and how far its lists are.
 type work struct {
-	c *Endpoint
+	c *Member
 	Call
 
 	kept []uint64 // room that is kept from one call to the next

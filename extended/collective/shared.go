@@ -14,13 +14,13 @@ import (
 // sent. Two ranks have their slots for up to pairBytes in one line: the one that comes later
 // finds what it reads in the line that it has just taken to write its own.
 type shared struct {
-	c     *Endpoint
+	c     *Member
 	ep    conduits.Endpoint
 	spins int      // see maxSpins
 	pair  *channel // of two ranks, else nil
 	lines channel
 	owed  awaited // for all ranks to come to the last call, if this rank has not seen them do so
-	now   awaited // what the call waits for, or the zero value. Written by the goroutine in the call, with Endpoint.mu held.
+	now   awaited // what the call waits for, or the zero value. Written by the goroutine in the call, with Member.mu held.
 }
 
 // channel is slots that calls use one after the other. There are two of
@@ -66,7 +66,7 @@ const (
 )
 
 // useShared has c know the slots of all ranks, if they share memory.
-func (c *Endpoint) useShared() {
+func (c *Member) useShared() {
 	ep, n := c.e.Conduit(), c.size
 	for r := range n {
 		if n == 1 || ep.System(r) == nil {
@@ -149,7 +149,7 @@ const (
 	wordKind = 8
 )
 
-func (c *Endpoint) word() uint64 { return wordOf(c.seq, c.call) }
+func (c *Member) word() uint64 { return wordOf(c.seq, c.call) }
 
 func wordOf(seq uint32, d call) uint64 {
 	return uint64(seq)<<wordSeq | uint64(d.root)<<wordRoot | uint64(d.kind+1)<<wordKind | d.size
@@ -532,7 +532,7 @@ func (s *shared) leaf(r int) *atomic.Uint64 {
 	return &slotOfRank(s.ep, r, 0, int(s.lines.phase&1))[0]
 }
 
-// missing says which ranks the call waits for, if it waits here. Called with Endpoint.mu held.
+// missing says which ranks the call waits for, if it waits here. Called with Member.mu held.
 func (s *shared) missing() string {
 	if s.now.g == nil {
 		return ""

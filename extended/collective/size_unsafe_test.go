@@ -5,13 +5,13 @@ import (
 	"unsafe"
 )
 
-// Every rank of a job has an Endpoint, and a process may hold a million ranks.
+// Every rank of a job has a Member, and a process may hold a million ranks.
 func TestSize(t *testing.T) {
 	for _, x := range []struct {
 		name       string
 		size, most uintptr
 	}{
-		{"Endpoint", unsafe.Sizeof(Endpoint{}), 256},
+		{"Member", unsafe.Sizeof(Member{}), 256},
 		{"link", unsafe.Sizeof(link{}), 96},
 	} {
 		t.Logf("%s: %d bytes", x.name, x.size)

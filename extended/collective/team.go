@@ -13,10 +13,10 @@ import (
 
 // team is what an endpoint has that is not of all ranks of the job.
 type team struct {
-	world  *Endpoint // of the job
-	number uint16    // the same on all members, which are in no other team of it; not 0
-	ranks  []int32   // of the job, by rank of the team; nil before Split has made it
-	base   uint32    // number of the call before its first
+	world  *Member // of the job
+	number uint16  // the same on all members, which are in no other team of it; not 0
+	ranks  []int32 // of the job, by rank of the team; nil before Split has made it
+	base   uint32  // number of the call before its first
 	closed bool
 	// plan, if it is not nil, is given what a call would post, send and await, in this order,
 	// and nothing is: the schedule of any rank of any team can be counted without running it.
@@ -37,13 +37,13 @@ const maxTeams = 1<<16 - 1
 
 // numbers is what is known of a rank's team numbers.
 type numbers struct {
-	by    map[uint16]*Endpoint // what was heard of a number, also when its team is closed
-	taken map[uint16]bool      // by a team, or by a Split that is being made
-	left  bool                 // the rank is at the end of its program
+	by    map[uint16]*Member // what was heard of a number, also when its team is closed
+	taken map[uint16]bool    // by a team, or by a Split that is being made
+	left  bool               // the rank is at the end of its program
 }
 
 // job is the rank of the job that is rank r here.
-func (c *Endpoint) job(r int) int {
+func (c *Member) job(r int) int {
 	if c.team == nil {
 		return r
 	}
@@ -51,7 +51,7 @@ func (c *Endpoint) job(r int) int {
 }
 
 // number is that of the team, and 0 for the job.
-func (c *Endpoint) number() uint32 {
+func (c *Member) number() uint32 {
 	if c.team == nil {
 		return 0
 	}
@@ -59,7 +59,7 @@ func (c *Endpoint) number() uint32 {
 }
 
 // first is the number of the call before the first one.
-func (c *Endpoint) first() uint32 {
+func (c *Member) first() uint32 {
 	if c.team == nil {
 		return 0
 	}
@@ -68,13 +68,13 @@ func (c *Endpoint) first() uint32 {
 
 // Rank is this rank's number among those that make the calls together, Size how many there
 // are: all of the job, or of a team.
-func (c *Endpoint) Rank() int { return c.rank }
+func (c *Member) Rank() int { return c.rank }
 
 // Size is the number of ranks that make the calls together.
-func (c *Endpoint) Size() int { return c.size }
+func (c *Member) Size() int { return c.size }
 
 // Global is the rank of the job that has number r here; -1 if r is not in 0..Size()-1.
-func (c *Endpoint) Global(r int) int {
+func (c *Member) Global(r int) int {
 	if uint(r) >= uint(c.size) {
 		return -1
 	}
@@ -82,7 +82,7 @@ func (c *Endpoint) Global(r int) int {
 }
 
 // Of is the number here of a rank of the job, if it takes part.
-func (c *Endpoint) Of(rank int) (r int, ok bool) {
+func (c *Member) Of(rank int) (r int, ok bool) {
 	if c.team == nil {
 		return rank, uint(rank) < uint(c.size)
 	}
@@ -95,7 +95,7 @@ func (c *Endpoint) Of(rank int) (r int, ok bool) {
 
 // at is the endpoint for messages of the team with a number, which c is for the job. This
 // rank may be told of a team before its Split has returned.
-func (c *Endpoint) at(number uint32) *Endpoint {
+func (c *Member) at(number uint32) *Member {
 	if number == 0 {
 		return c
 	}
@@ -105,20 +105,20 @@ func (c *Endpoint) at(number uint32) *Endpoint {
 }
 
 // teamAt is at with mu held.
-func (c *Endpoint) teamAt(number uint16) *Endpoint {
+func (c *Member) teamAt(number uint16) *Member {
 	if c.teams == nil {
-		c.teams = &numbers{by: map[uint16]*Endpoint{}, taken: map[uint16]bool{}}
+		c.teams = &numbers{by: map[uint16]*Member{}, taken: map[uint16]bool{}}
 	}
 	t := c.teams.by[number]
 	if t == nil {
-		t = &Endpoint{names: c.names, e: c.e, spot: spot{rank: -1}, team: &team{world: c, number: number}, left: c.teams.left}
+		t = &Member{names: c.names, e: c.e, spot: spot{rank: -1}, team: &team{world: c, number: number}, left: c.teams.left}
 		c.teams.by[number] = t
 	}
 	return t
 }
 
 // used says which numbers from first on, 64 of them, are taken: by bits.
-func (c *Endpoint) used(first int) (set uint64) {
+func (c *Member) used(first int) (set uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range 64 {
@@ -131,7 +131,7 @@ func (c *Endpoint) used(first int) (set uint64) {
 
 // claim takes a number, if no other Split of this rank has done it, and returns the number
 // of the last call by it.
-func (c *Endpoint) claim(number int) (seq uint32, ok bool) {
+func (c *Member) claim(number int) (seq uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.teamAt(uint16(number))
@@ -145,14 +145,14 @@ func (c *Endpoint) claim(number int) (seq uint32, ok bool) {
 }
 
 // release gives a number back.
-func (c *Endpoint) release(number int) {
+func (c *Member) release(number int) {
 	c.mu.Lock()
 	delete(c.teams.taken, uint16(number))
 	c.mu.Unlock()
 }
 
 // world is the endpoint of the job.
-func (c *Endpoint) world() *Endpoint {
+func (c *Member) world() *Member {
 	if c.team == nil {
 		return c
 	}
@@ -193,7 +193,7 @@ func shareOf(rank int, b []byte) share {
 // ranks may make calls of different teams in different orders where none waits for the other in a circle.
 // Calls that do not match end the calls of their team and of no other. A rank
 // that fails ends all. Close gives a team back.
-func (c *Endpoint) Split(colour, key int) (*Endpoint, error) {
+func (c *Member) Split(colour, key int) (*Member, error) {
 	if c.e == nil {
 		return nil, c.errUnbound(kindSplit)
 	}
@@ -241,7 +241,7 @@ func or(acc, in []byte) {
 }
 
 // members is what all ranks say, by rank.
-func (c *Endpoint) members(own share) ([]share, error) {
+func (c *Member) members(own share) ([]share, error) {
 	all := make([]byte, shareSize*c.size)
 	mine := all[shareSize*c.rank:][:shareSize]
 	own.put(mine)
@@ -256,7 +256,7 @@ func (c *Endpoint) members(own share) ([]share, error) {
 }
 
 // found is the team of a number and those of all that gave colour.
-func (c *Endpoint) found(number, colour int, all []share) *Endpoint {
+func (c *Member) found(number, colour int, all []share) *Member {
 	all = slices.DeleteFunc(all, func(m share) bool { return m.colour != colour })
 	slices.SortStableFunc(all, func(a, b share) int { return cmp.Compare(a.key, b.key) })
 	ranks := make([]int32, len(all))
@@ -287,7 +287,7 @@ func (c *Endpoint) found(number, colour int, all []share) *Endpoint {
 // Close ends a team; all its ranks call it, when they have no other call of it to make. An
 // error says that this rank cannot tell whether the others have; the team is closed then,
 // too. The endpoint of the job is not closed.
-func (c *Endpoint) Close() error {
+func (c *Member) Close() error {
 	if c.team == nil {
 		return c.Refuse(errs.BadArg("%s: Close: not of a team but of the job, which ends with its program", c.names.Package))
 	}
@@ -309,7 +309,7 @@ func (c *Endpoint) Close() error {
 	if err == nil {
 		// No message of the team needs to be answered any more. What comes late is told
 		// from messages of the next team by the number of its call.
-		w.teams.by[c.team.number] = &Endpoint{
+		w.teams.by[c.team.number] = &Member{
 			names: c.names, e: c.e, spot: spot{rank: -1}, seq: c.seq, links: c.links, flight: c.flight, left: w.teams.left,
 			team: &team{world: w, number: c.team.number},
 		}
@@ -322,11 +322,11 @@ func (c *Endpoint) Close() error {
 
 // leaveTeams tells ranks which wait for this one in calls of teams, or will, that its
 // program is at its end.
-func (c *Endpoint) leaveTeams() {
+func (c *Member) leaveTeams() {
 	c.mu.Lock()
-	var all []*Endpoint
+	var all []*Member
 	if c.teams == nil {
-		c.teams = &numbers{by: map[uint16]*Endpoint{}, taken: map[uint16]bool{}}
+		c.teams = &numbers{by: map[uint16]*Member{}, taken: map[uint16]bool{}}
 	}
 	c.teams.left = true
 	for _, t := range c.teams.by {
@@ -340,7 +340,7 @@ func (c *Endpoint) leaveTeams() {
 }
 
 // leaveTeam is leaveTeams for one of them.
-func (c *Endpoint) leaveTeam() {
+func (c *Member) leaveTeam() {
 	c.mu.Lock()
 	c.left = true
 	waiting := c.links.later(c, nil)
@@ -362,7 +362,7 @@ func (c *Endpoint) leaveTeam() {
 }
 
 // later appends the notes about calls that c has not begun. Called with mu held.
-func (ls links) later(c *Endpoint, to []note) []note {
+func (ls links) later(c *Member, to []note) []note {
 	for _, l := range ls {
 		for _, w := range [...]note{l.wanted, l.offered} {
 			if w.later(c.seq) && c.broken == nil {
@@ -374,13 +374,13 @@ func (ls links) later(c *Endpoint, to []note) []note {
 }
 
 // leftFault is that of a rank which waits in w for this one, which is at the end of its program.
-func (c *Endpoint) leftFault(w *note) fault {
+func (c *Member) leftFault(w *note) fault {
 	return fault{seq: w.seq, a: uint32(c.e.Rank()), callA: call{kind: kindLeave}, b: w.src, callB: w.call()}
 }
 
 // Barrier waits until all ranks of c have called it. What a rank has written before is
 // visible to all afterwards.
-func (c *Endpoint) Barrier() error {
+func (c *Member) Barrier() error {
 	h, err := c.BarrierNB()
 	if err != nil {
 		return err
@@ -390,7 +390,7 @@ func (c *Endpoint) Barrier() error {
 
 // BarrierNotify is BarrierNB whose Handle is kept here: BarrierWait waits for it, before the
 // next BarrierNotify.
-func (c *Endpoint) BarrierNotify() error {
+func (c *Member) BarrierNotify() error {
 	c.mu.Lock()
 	twice := c.flight != nil && c.flight.barrier.o != nil
 	c.mu.Unlock()
@@ -409,7 +409,7 @@ func (c *Endpoint) BarrierNotify() error {
 
 // BarrierWait waits until all ranks of c have called BarrierNotify, as this one has, or it
 // returns ErrNotReady.
-func (c *Endpoint) BarrierWait() error {
+func (c *Member) BarrierWait() error {
 	c.mu.Lock()
 	var h Handle
 	if c.flight != nil {

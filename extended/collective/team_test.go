@@ -38,7 +38,7 @@ func (s splitStep) wantTeam(rank int, of []int) []int {
 // runTeams makes the steps, and calls of all teams after each.
 func runTeams(m *member, steps []splitStep) error {
 	type made struct {
-		c     *Endpoint
+		c     *Member
 		ranks []int
 	}
 	all := make([]made, 0, len(steps))
@@ -47,7 +47,7 @@ func runTeams(m *member, steps []splitStep) error {
 		whole = append(whole, r)
 	}
 	for i, s := range steps {
-		of := made{m.Endpoint, whole}
+		of := made{m.Member, whole}
 		if s.of >= 0 {
 			of = all[s.of]
 		}
@@ -142,7 +142,7 @@ func TestTeamsOnHybrid(t *testing.T) {
 // than there would be numbers for it to remember.
 func TestTeamNumbers(t *testing.T) {
 	must(t, "shm", 3, func(m *member) error {
-		var last *Endpoint
+		var last *Member
 		for i := range 100 {
 			c, err := m.Split(0, 0)
 			if err != nil {
@@ -235,12 +235,12 @@ func TestTeamsInterleave(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, c := range []*Endpoint{a, b} {
+		for _, c := range []*Member{a, b} {
 			if err := c.BarrierNotify(); err != nil {
 				return err
 			}
 		}
-		for _, c := range []*Endpoint{a, b} {
+		for _, c := range []*Member{a, b} {
 			if err := c.BarrierWait(); err != nil {
 				return err
 			}
@@ -278,7 +278,7 @@ func TestSplitsAtOnce(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		many := func(c *Endpoint) error {
+		many := func(c *Member) error {
 			for range 20 {
 				x, err := c.Split(0, 0)
 				if err != nil {
@@ -357,8 +357,8 @@ func TestTeamLeave(t *testing.T) {
 	}
 }
 
-func awaitNoteOf(m *member, c *Endpoint) error {
-	return (&member{Endpoint: c, b: m.b}).awaitNote()
+func awaitNoteOf(m *member, c *Member) error {
+	return (&member{Member: c, b: m.b}).awaitNote()
 }
 
 // TestTeamFailure: a rank that fails ends the calls of its teams, and is named as it is in

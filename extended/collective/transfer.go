@@ -44,7 +44,7 @@ func keyAt(dir, i, rank int) uint32 {
 }
 
 // link is the link of a key. Called with mu held.
-func (c *Endpoint) link(key uint32) *link { return c.links.at(key) }
+func (c *Member) link(key uint32) *link { return c.links.at(key) }
 
 // links are in order of their keys.
 type links []*link
@@ -87,7 +87,7 @@ func (ls *links) drop() {
 // unlinkDirect gives back the link for direct transfers with rank if the call under way
 // needs it no longer: a call may have a partner in each rank of a large job. landed says
 // that the data from rank has landed.
-func (c *Endpoint) unlinkDirect(rank int, landed bool) {
+func (c *Member) unlinkDirect(rank int, landed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.links.index(keyAt(direct, 0, c.job(rank)))
@@ -109,7 +109,7 @@ var spareLinks = sync.Pool{New: func() any { return new(link) }}
 
 // unlink gives back the links that nothing of a later call is kept in: a rank that
 // waits elsewhere than in a collective has most often none. Called with mu held.
-func (c *Endpoint) unlink() {
+func (c *Member) unlink() {
 	kept := c.links[:0]
 	for _, l := range c.links {
 		l.land = landing{}
@@ -132,7 +132,7 @@ type landing struct {
 	begun bool
 }
 
-func (c *Endpoint) onData(t *am.Token, args []uint32, payload []byte) {
+func (c *Member) onData(t *am.Token, args []uint32, payload []byte) {
 	key, ok := keyOf(args[1], t.Src())
 	if !ok {
 		return
@@ -171,7 +171,7 @@ func keyOf(w uint32, src int) (key uint32, ok bool) {
 }
 
 // take does what stage s says, and waits for it.
-func (c *Endpoint) take(s *stage, combine Combine) error {
+func (c *Member) take(s *stage, combine Combine) error {
 	if c.team.planned(s) {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (c *Endpoint) take(s *stage, combine Combine) error {
 // takeLocal is take of what is no transfer by messages. Its stack is not that of transfers.
 //
 //go:noinline
-func (c *Endpoint) takeLocal(s *stage, combine Combine) error {
+func (c *Member) takeLocal(s *stage, combine Combine) error {
 	switch s.do {
 	case stageCombine:
 		combine(s.buf, s.from)
@@ -209,7 +209,7 @@ func (c *Endpoint) takeLocal(s *stage, combine Combine) error {
 // post says that data from rank is to land in buf.
 //
 //go:noinline
-func (c *Endpoint) post(dir, i, rank int, buf []byte) error {
+func (c *Member) post(dir, i, rank int, buf []byte) error {
 	c.mu.Lock()
 	c.link(keyAt(dir, i, c.job(rank))).land = landing{open: true, buf: buf}
 	c.mu.Unlock()
@@ -217,18 +217,18 @@ func (c *Endpoint) post(dir, i, rank int, buf []byte) error {
 }
 
 // tell says to rank which call this rank is in and for what it waits.
-func (c *Endpoint) tell(rank int, h am.HandlerID, dir, i int) error {
+func (c *Member) tell(rank int, h am.HandlerID, dir, i int) error {
 	return c.tellOf(rank, h, dir, i, c.seq, c.call)
 }
 
 // tellOf is tell of call d, of number seq.
-func (c *Endpoint) tellOf(rank int, h am.HandlerID, dir, i int, seq uint32, d call) error {
+func (c *Member) tellOf(rank int, h am.HandlerID, dir, i int, seq uint32, d call) error {
 	lo, hi := am.Pack64(d.size)
 	return c.e.RequestShort(c.job(rank), h, seq, c.number()<<16|uint32(dir)<<8|uint32(i), uint32(d.kind), d.root, lo, hi)
 }
 
 // await waits until the data that was posted for has landed.
-func (c *Endpoint) await(dir, i, rank int) error {
+func (c *Member) await(dir, i, rank int) error {
 	c.mu.Lock()
 	l := &c.link(keyAt(dir, i, c.job(rank))).land
 	c.mu.Unlock()
@@ -236,7 +236,7 @@ func (c *Endpoint) await(dir, i, rank int) error {
 }
 
 // send waits until rank is ready and sends it data.
-func (c *Endpoint) send(dir, i, rank int, data []byte) error {
+func (c *Member) send(dir, i, rank int, data []byte) error {
 	c.mu.Lock()
 	w := &c.link(keyAt(dir, i, c.job(rank))).wanted
 	ready := w.set && w.seq == c.seq
@@ -276,7 +276,7 @@ func inPieces(data []byte, piece int, send func(part []byte, lo, hi uint32) erro
 
 // waitFor waits until ok, which is called with mu held, or for the mismatch, or until lacking names a
 // rank; nil stands for peer, if it has left.
-func (c *Endpoint) waitFor(peer int, ready bool, lacking func() int, ok func() bool) error {
+func (c *Member) waitFor(peer int, ready bool, lacking func() int, ok func() bool) error {
 	c.mu.Lock()
 	c.waiting, c.waitPeer, c.waitReady = true, int32(peer), ready
 	c.mu.Unlock()
@@ -296,7 +296,7 @@ func (c *Endpoint) waitFor(peer int, ready bool, lacking func() int, ok func() b
 // waited ends a wait that ended with err.
 //
 //go:noinline
-func (c *Endpoint) waited(err error, ok func() bool) error {
+func (c *Member) waited(err error, ok func() bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = false
@@ -313,7 +313,7 @@ func (c *Endpoint) waited(err error, ok func() bool) error {
 var ErrStopped = errs.NotReady("collective: the end of the program was given up, as the caller of Leave asked")
 
 // Blocked says which rank the call waits for; it makes c a conduits.Blocked.
-func (c *Endpoint) Blocked() string {
+func (c *Member) Blocked() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting && c.card != nil {
@@ -330,7 +330,7 @@ func (c *Endpoint) Blocked() string {
 }
 
 // blocked is Blocked of call d, which waits for peer.
-func (c *Endpoint) blocked(seq uint32, d call, waiting, ready bool, peer int) string {
+func (c *Member) blocked(seq uint32, d call, waiting, ready bool, peer int) string {
 	s := c.callNumber(seq) + ", " + c.text(d) + ": "
 	switch {
 	case !waiting:

@@ -34,7 +34,7 @@ type Config struct {
 // the program (gas.Node.Must).
 type Thread struct {
 	views segment.Views // every access reads them
-	x     *extended.Endpoint
+	x     *extended.Initiator
 	n     *gas.Node
 
 	me, threads int

@@ -1031,7 +1031,7 @@ var mutants = []mutant{
 		name:   "barrier-message-sleeps",
 		defect: "a message that one goroutine handles does not wake the one that waits",
 		file:   "barrier/dissem.go", test: "barrier ^TestTellsOwnGoroutines$",
-		old: "\tep := t.Endpoint().Conduit()\n\tep.Wake(ep.Rank())\n",
+		old: "\tep := t.Messenger().Conduit()\n\tep.Wake(ep.Rank())\n",
 		new: "\t_ = t\n",
 	},
 	{
