@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -45,7 +46,7 @@ func phases() {
 	const want = conduits.SourceDone | conduits.RemoteDone
 	for p := 1; p <= 500; p++ {
 		for r := range size {
-			if ev, err := ep.PutWord(r, cell(p, rank), uint64(p), 8, want, 0); err != nil || ev != want {
+			if ev, err := post.PutWord(ep, r, cell(p, rank), uint64(p), 8, want, 0); err != nil || ev != want {
 				testjob.Fatal("put: %v, %v", ev, err)
 			}
 		}
@@ -58,7 +59,7 @@ func phases() {
 		}
 		var buf [8]byte
 		for r := range size {
-			if ev, err := ep.Get(buf[:], rank, cell(p, r), want, 0); err != nil || ev != want {
+			if ev, err := post.Get(ep, buf[:], rank, cell(p, r), want, 0); err != nil || ev != want {
 				testjob.Fatal("get: %v, %v", ev, err)
 			}
 			if buf[0] != byte(p) || buf[1] != byte(p>>8) {

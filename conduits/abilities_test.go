@@ -36,12 +36,15 @@ func asked(ep Endpoint) []bool {
 }
 
 // TestAbilities: As finds each ability of a wrapper that it offers, and no other one, although
-// it has the methods of all, and those of other endpoints by their methods.
+// it has the methods of all, and those of other endpoints by their methods. The contract stays small.
 func TestAbilities(t *testing.T) {
 	all := everything{}
 	kinds := reflect.TypeFor[Abilities]()
 	if n := kinds.NumField(); n != len(asked(all)) || n > 6 {
 		t.Fatalf("%d abilities, of which %d are asked for here; 6 at most", n, len(asked(all)))
+	}
+	if n := reflect.TypeFor[Endpoint]().NumMethod(); n > 36 {
+		t.Errorf("an Endpoint has %d methods; 36 at most", n)
 	}
 	for i, ok := range asked(all) {
 		if !ok {

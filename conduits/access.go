@@ -166,30 +166,3 @@ func checkWord(conduit string, a *Access) error {
 	}
 	return errs.BadArg("%s: no access of verb %d without Now", conduit, a.Verb)
 }
-
-// verbs are the accesses by their older names.
-type verbs interface {
-	Put(dst int, to segment.NLA, src []byte, want Event, cookie uint64) (Event, error)
-	Get(dst []byte, src int, from segment.NLA, want Event, cookie uint64) (Event, error)
-	PutWord(dst int, to segment.NLA, v uint64, n int, want Event, cookie uint64) (Event, error)
-	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, cookie uint64) (value uint64, ev Event, err error)
-}
-
-// PostBy is Post by the methods of ep for each verb.
-func PostBy(ep verbs, a *Access) (ev Event, err error) {
-	if a.Now {
-		return 0, nil
-	}
-	switch a.Verb {
-	case Put:
-		return ep.Put(a.Rank, a.At, a.Mem, a.Want, a.Cookie)
-	case Get:
-		return ep.Get(a.Mem, a.Rank, a.At, a.Want, a.Cookie)
-	case PutWord:
-		return ep.PutWord(a.Rank, a.At, a.A, int(a.Size), a.Want, a.Cookie)
-	case Atomic:
-		a.Value, ev, err = ep.Atomic(a.Rank, a.At, a.Op, a.Type, a.A, a.B, a.Cookie)
-		return ev & RemoteDone, err
-	}
-	return 0, checkWord("conduits", a)
-}

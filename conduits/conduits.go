@@ -367,11 +367,6 @@ type Endpoint interface {
 	// An aligned 8-byte put or get is single-copy atomic.
 	Post(a *Access) (Event, error)
 
-	Put(dst int, to segment.NLA, src []byte, want Event, cookie uint64) (Event, error)
-	Get(dst []byte, src int, from segment.NLA, want Event, cookie uint64) (Event, error)
-	PutWord(dst int, to segment.NLA, v uint64, n int, want Event, cookie uint64) (Event, error)
-	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, cookie uint64) (value uint64, ev Event, err error)
-
 	// Poll runs what has arrived, at most a bounded batch, and returns how many
 	// messages and completions it ran; 0 at once if another goroutine of this
 	// rank is polling.

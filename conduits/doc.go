@@ -16,7 +16,8 @@
 //     (medium) or into the receiver's segment (long). The sender reserves room,
 //     fills it in place, commits. "No credit" is an answer, never a wait.
 //   - RMA moves bytes between local memory and a remote network logical address
-//     and performs atomics there, without the remote program taking part.
+//     and performs atomics there, without the remote program taking part. An
+//     [Access] is the record of one such operation; [Endpoint].Post begins it.
 //   - ATU translates network logical addresses: those of the attach segment, one
 //     contiguous run that starts at segment.AttachBase, and those of memory that
 //     the rank has registered with its ATU, of the Go heap or from MapMemory.

@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
@@ -108,7 +109,7 @@ func benchExposed(b *testing.B, w world, way string, n int) {
 				}
 			}
 			if way == "conduit" || way == "known" {
-				ev, err := node.end.Put(1, a, src, conduits.RemoteDone, 0)
+				ev, err := post.Put(node.end, 1, a, src, conduits.RemoteDone, 0)
 				if err == nil && ev == 0 {
 					return errors.New("not complete at once")
 				}

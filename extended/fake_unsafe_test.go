@@ -1,6 +1,7 @@
 package extended
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -38,7 +39,7 @@ type fakeOptions struct {
 }
 
 type pending struct {
-	kind   int // 0 put, 1 get, 2 word, 3 atomic
+	verb   conduits.Verb
 	dst    int
 	a      segment.NLA
 	b      []byte
@@ -145,12 +146,12 @@ func (e *fakeEP) perform(p *pending) (value uint64, err error) {
 	if e.wakeTarget && p.dst != e.rank {
 		defer e.Wake(p.dst)
 	}
-	switch p.kind {
-	case 0, 2:
+	switch p.verb {
+	case conduits.Put, conduits.PutWord:
 		copy(b, p.b)
-	case 1:
+	case conduits.Get:
 		copy(p.b, b)
-	case 3:
+	case conduits.Atomic:
 		return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(b)), p.op, p.t, p.v, p.w), nil
 	}
 	return 0, nil
@@ -158,10 +159,10 @@ func (e *fakeEP) perform(p *pending) (value uint64, err error) {
 
 // extent is how many bytes p needs, and which right.
 func (p *pending) extent() (n uint64, need segment.Rights) {
-	switch p.kind {
-	case 1:
+	switch p.verb {
+	case conduits.Get:
 		return uint64(len(p.b)), segment.RightRead
-	case 3:
+	case conduits.Atomic:
 		return uint64(p.t.Size()), segment.RightAtomic
 	}
 	return uint64(len(p.b)), segment.RightWrite
@@ -194,7 +195,7 @@ func (e *fakeEP) begin(p pending) (uint64, conduits.Event, error) {
 		}
 		return value, p.want, nil
 	}
-	if e.o.eager && p.kind == 0 && p.want&conduits.SourceDone != 0 && e.rnd.IntN(2) == 0 {
+	if e.o.eager && p.verb == conduits.Put && p.want&conduits.SourceDone != 0 && e.rnd.IntN(2) == 0 {
 		p.b = append([]byte(nil), p.b...)
 		p.want &^= conduits.SourceDone
 		e.queue = append(e.queue, p)
@@ -204,33 +205,22 @@ func (e *fakeEP) begin(p pending) (uint64, conduits.Event, error) {
 	return 0, 0, nil
 }
 
-func (e *fakeEP) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	_, ev, err := e.begin(pending{dst: dst, a: to, b: src, want: want, cookie: cookie})
-	return ev, err
-}
-
-func (e *fakeEP) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	_, ev, err := e.begin(pending{kind: 1, dst: src, a: from, b: dst, want: want, cookie: cookie})
-	return ev, err
-}
-
-func (e *fakeEP) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if uint64(to)%uint64(n) != 0 || n&(n-1) != 0 || n > 8 {
-		panic("fake: unaligned word")
+// Post begins an access; none is done at once.
+func (e *fakeEP) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Now {
+		return 0, nil
 	}
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(v >> (8 * i))
+	if !a.Sound() {
+		panic("fake: no such access, or an unaligned one")
 	}
-	_, ev, err := e.begin(pending{kind: 2, dst: dst, a: to, b: b, want: want, cookie: cookie})
+	p := pending{verb: a.Verb, dst: a.Rank, a: a.At, b: a.Mem, op: a.Op, t: a.Type, v: a.A, w: a.B, want: a.Wanted(), cookie: a.Cookie}
+	if a.Verb == conduits.PutWord {
+		p.b = binary.LittleEndian.AppendUint64(nil, a.A)[:a.Size]
+	}
+	var ev conduits.Event
+	var err error
+	a.Value, ev, err = e.begin(p)
 	return ev, err
-}
-
-func (e *fakeEP) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	if err := conduits.CheckAtomic("fake", op, t, to); err != nil {
-		panic(err)
-	}
-	return e.begin(pending{kind: 3, dst: dst, a: to, op: op, t: t, v: a, w: b, want: conduits.RemoteDone, cookie: cookie})
 }
 
 // Poll delivers some of what is under way, in random order.
@@ -258,7 +248,7 @@ func (e *fakeEP) deliver() int {
 		p := e.queue[i]
 		ev, fail := p.want, e.fail
 		var value uint64
-		if ev == wantCopy && p.kind == 0 && fail == nil && !e.o.bare && e.rnd.IntN(2) == 0 {
+		if ev == wantCopy && p.verb == conduits.Put && fail == nil && !e.o.bare && e.rnd.IntN(2) == 0 {
 			// The source is read before the data arrives.
 			ev = conduits.SourceDone
 			e.queue[i].b = append([]byte(nil), p.b...)
@@ -351,6 +341,3 @@ var errDied error = &conduits.PeerError{Rank: 1, Op: "test"}
 
 // wordIn is the word at off of a segment.
 func wordIn(seg []byte, off int) *uint64 { return (*uint64)(unsafe.Pointer(&seg[off])) }
-
-// Post begins an access.
-func (e *fakeEP) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/conduits"
 )
 
 // TestRegionModel: a region is synchronized exactly when the conduit has none of its
@@ -30,7 +32,7 @@ func TestRegionModel(t *testing.T) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			for _, p := range e.queue {
-				if p.a == at(plain) && (rank < 0 || p.dst == rank) && (p.kind == 0 && c&Puts != 0 || p.kind == 1 && c&Gets != 0) {
+				if p.a == at(plain) && (rank < 0 || p.dst == rank) && (p.verb == conduits.Put && c&Puts != 0 || p.verb == conduits.Get && c&Gets != 0) {
 					return true
 				}
 			}
@@ -182,7 +184,7 @@ func TestRegionShares(t *testing.T) {
 			}
 			e.mu.Lock()
 			for _, p := range e.queue {
-				if p.kind == 0 && p.dst == ways-1 {
+				if p.verb == conduits.Put && p.dst == ways-1 {
 					t.Errorf("a put to rank %d is under way after the sync with it, with %d slots in use", p.dst, inUse)
 				}
 			}

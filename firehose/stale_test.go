@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
@@ -16,7 +17,7 @@ import (
 // complete when they return, since ranks of a process are neighbours.
 func (r *rank) put(reg firehose.Pinned, a firehose.Addr, b []byte) error {
 	g, _ := r.c.At(reg, a)
-	ev, err := r.e.Conduit().Put(reg.Rank(), g.NLA, b, conduits.RemoteDone, 0)
+	ev, err := post.Put(r.e.Conduit(), reg.Rank(), g.NLA, b, conduits.RemoteDone, 0)
 	if err == nil && ev&conduits.RemoteDone == 0 {
 		err = errors.New("the put takes its time")
 	}
@@ -25,7 +26,7 @@ func (r *rank) put(reg firehose.Pinned, a firehose.Addr, b []byte) error {
 
 func (r *rank) get(reg firehose.Pinned, a firehose.Addr, b []byte) error {
 	g, _ := r.c.At(reg, a)
-	ev, err := r.e.Conduit().Get(b, reg.Rank(), g.NLA, conduits.RemoteDone, 0)
+	ev, err := post.Get(r.e.Conduit(), b, reg.Rank(), g.NLA, conduits.RemoteDone, 0)
 	if err == nil && ev&conduits.RemoteDone == 0 {
 		err = errors.New("the get takes its time")
 	}

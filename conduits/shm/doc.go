@@ -106,7 +106,7 @@
 //     process_vm_writev(2), where a trial shows that they are permitted; up to 1024
 //     pieces by one call (conduits.Access.Pieces);
 //   - otherwise the owner is asked, and answers when it polls, in handlers, too, and
-//     is woken for it. So are atomics, PutWord and aligned puts and gets of 8 bytes
+//     is woken for it. So are atomics, puts of a word and aligned puts and gets of 8 bytes
 //     on private memory, which the system calls could tear. Such operations complete
 //     later, by Complete. A rank has places for 32 questions of 16 KiB, of
 //     which one owner gets at most 24 and the last 8 go to owners that have none:

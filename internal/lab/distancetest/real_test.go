@@ -17,6 +17,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/wan"
@@ -102,7 +103,7 @@ func bulkRank() error {
 			break
 		}
 		for s.issued < int64(max(2, depth/size)) {
-			if _, err := e.Put(1, segment.AttachBase, src, conduits.SourceDone|conduits.RemoteDone, 1); err != nil {
+			if _, err := post.Put(e, 1, segment.AttachBase, src, conduits.SourceDone|conduits.RemoteDone, 1); err != nil {
 				return err
 			}
 			s.issued++
