@@ -7,7 +7,7 @@ import "github.com/argon-go/argon/segment"
 // Attach, for Direct before that of the Transport, and has its own way of doing it
 // otherwise. A
 // capability is the same on all ranks of a job; docs/capabilities.md is the table.
-// [Neighbourly] is one, too, which a Transport implements as an Endpoint does. A Transport on
+// [Neighbourly] and [Diagnoser] are two more, which a Transport implements as an Endpoint does. A Transport on
 // top of another one is a [Wrapper].
 //
 // Unless said otherwise a method keeps the rules of Transport: any goroutine calls it,
@@ -131,10 +131,9 @@ type Adopter interface {
 
 // Registering is a Transport whose card accesses registered memory itself, and so has to
 // hear of what is registered beyond the segment: package adapt has the rank's translation
-// unit tell it. Register and Deregister are called as [segment.Registrar] says, by any
-// goroutine that no method of the Owner runs on, with locks held that Owner.Access does not take. Of
-// a Transport in whose conduit another one registers memory (AttachOver of package adapt) the
-// FarEndpoint is Registering, too, or it is told nothing.
+// unit tell it, or that of the conduit whose part it is (FarEndpoint.Registrar). Register and
+// Deregister are called as [segment.Registrar] says, by any
+// goroutine that no method of the Owner runs on, with locks held that Owner.Access does not take.
 type Registering interface{ segment.Registrar }
 
 // Kicker is a Transport that ends waits of other ranks by itself.
@@ -151,7 +150,7 @@ type Wrapper interface {
 	Below() Transport
 }
 
-// CapabilityOf is t as a C, an interface of this file, if t has that capability: what
+// CapabilityOf is t as a C, a capability, if t has that: what
 // package adapt, and a Wrapper of the one below it, ask by.
 func CapabilityOf[C any](t Transport) (c C, ok bool) {
 	if w, is := t.(Wrapper); is {

@@ -176,6 +176,13 @@ type Limits struct {
 	MaxLong    uint64 // largest data of ReservePut and Post, bytes
 	MaxSegment uint64 // largest size Attach accepts, bytes
 	Credits    int    // messages of one class to one rank that may be under way, those cancelled included until the receiver has passed them
+
+	// Datagram is the size of the largest datagram in bytes, without the headers of UDP and
+	// IP; 0 if the conduit sends none.
+	Datagram int
+	// Authentication is how ranks make sure that a message is from the rank that it names, such
+	// as "HMAC-SHA-256" or "none"; empty if that is not stated.
+	Authentication string
 }
 
 // Stats count what an endpoint has done since it was opened. They are exact

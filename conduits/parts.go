@@ -85,8 +85,7 @@ type Far struct {
 	Join func(j Job, c Config) (FarEndpoint, error)
 }
 
-// FarEndpoint is a rank's endpoint to all ranks of the job. One that is [Registering] is told
-// what is registered with the unit of AttachOver, from Attach on.
+// FarEndpoint is a rank's endpoint to all ranks of the job.
 type FarEndpoint interface {
 	Endpoint
 	Deliverer
@@ -97,6 +96,9 @@ type FarEndpoint interface {
 	// that other ranks ask for are done with the processor's own, so that they may be
 	// mixed with those of direct access.
 	AttachOver(v segment.View, atu func() *segment.ATU, c AttachConfig) error
+	// Registrar is told what is registered with the unit of AttachOver, from Attach on; nil if
+	// the conduit does not need that.
+	Registrar() segment.Registrar
 	// RepliesBeside is PollReplies for a caller that is in a handler, but in none of
 	// this endpoint, while none is run. Unlike Deliver it does not wake goroutines
 	// that have armed, unless it has run something.

@@ -16,8 +16,7 @@
 //
 // Checks are subtests, so -run chooses among them. In the end Run prints what the
 // conduit offers (limits, direct access, which operations complete at once) and
-// which checks ran; -v shows that of a conduit that passes. An endpoint can add to
-// it by being a [Describer].
+// which checks ran; -v shows that of a conduit that passes.
 //
 // # What open must do
 //

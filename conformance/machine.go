@@ -440,3 +440,6 @@ func fields(v any) string {
 type hiding struct {
 	conduits.Endpoint
 }
+
+// Abilities are none.
+func (hiding) Abilities() conduits.Abilities { return conduits.Abilities{} }

@@ -12,10 +12,6 @@ import (
 // anything by chance.
 type Open = contract.Open
 
-// Describer is an endpoint that says of itself, for the suite's report, what
-// cannot be found out by using it. It is optional.
-type Describer = contract.Describer
-
 // Run checks the conduit that open opens.
 func Run(t *testing.T, open Open) { RunGroups(t, open) }
 

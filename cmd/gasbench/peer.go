@@ -182,17 +182,11 @@ func newJob(n *gas.Node) (*job, error) {
 // sealing is how the conduit protects datagrams and how large they are, "" and 0
 // if ranks 0 and 1 need none.
 func (j *job) sealing() (auth string, datagram int) {
-	ep := j.n.Layers().Conduit
-	d, ok := ep.(interface{ Datagram() int })
-	if !ok || j.direct {
+	l := j.n.Layers().Conduit.Limits()
+	if l.Datagram == 0 || j.direct {
 		return "", 0
 	}
-	auth = "none"
-	if a, ok := ep.(interface{ Authentication() string }); ok {
-		auth = a.Authentication()
-		auth = auth[strings.LastIndexByte(auth, ' ')+1:] // without the cipher
-	}
-	return auth, d.Datagram()
+	return l.Authentication[strings.LastIndexByte(l.Authentication, ' ')+1:], l.Datagram // without the cipher
 }
 
 // serve carries out rank 0's commands until the last one. Meanwhile the

@@ -194,7 +194,7 @@ func (e *Endpoint) Diagnosis() string {
 	}
 	s := fmt.Sprintf("%s: %d messages to %d ranks wait for room, %d puts, gets and atomics are under way",
 		e.name, waiting, len(e.late), len(e.ops)-len(e.spare))
-	if d, ok := e.t.(conduits.Diagnoser); ok {
+	if d, ok := conduits.CapabilityOf[conduits.Diagnoser](e.t); ok {
 		s += "; " + d.Diagnosis()
 	}
 	return s
@@ -232,11 +232,7 @@ func (e *Endpoint) attach(c conduits.AttachConfig, o *over) (err error) {
 	if o == nil {
 		e.Ready(func() segment.ATUConfig {
 			mem, _ := v.Bytes(segment.AttachBase, c.Size, c.Size)
-			u := segment.ATUConfig{Attach: mem, Rights: c.Rights, Lock: c.Lock}
-			if r, ok := conduits.CapabilityOf[conduits.Registering](e.t); ok {
-				u.Registrar = r
-			}
-			return u
+			return segment.ATUConfig{Attach: mem, Rights: c.Rights, Lock: c.Lock, Registrar: e.Registrar()}
 		})
 	}
 	if e.segments, err = e.t.Attach(owner{e}, c.Size, c.Rights); err != nil {

@@ -50,10 +50,10 @@ func (e *Endpoint) unit() *segment.ATU {
 	return e.MadeATU()
 }
 
-// registered is the target's part of an access to memory beyond the segment; see
-// conduits.Admit.
-func (e *Endpoint) registered(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
-	return conduits.Admit(e.unit(), src, a, n, need)
+// Registrar is the Transport, if its card has to hear of registered memory.
+func (e *Endpoint) Registrar() segment.Registrar {
+	r, _ := conduits.CapabilityOf[conduits.Registering](e.t)
+	return r
 }
 
 // RepliesBeside is PollReplies for a caller that is in a handler of another conduit, while

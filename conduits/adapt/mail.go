@@ -703,7 +703,7 @@ func (e *Endpoint) landed(l *letter) ([]byte, bool) {
 	if b, ok := e.own.Bytes(l.to, l.long, e.own.Size()); ok {
 		return b, l.src == e.rank || e.rights&segment.RightWrite != 0
 	}
-	b, u, err := e.registered(l.src, l.to, l.long, segment.RightWrite)
+	b, u, err := conduits.Admit(e.unit(), l.src, l.to, l.long, segment.RightWrite)
 	if err != nil {
 		return nil, false
 	}

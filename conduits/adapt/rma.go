@@ -258,7 +258,7 @@ func (o owner) Access(src int, a segment.NLA, n uint64, need segment.Rights, f f
 		f(b)
 		return nil
 	}
-	b, u, err := e.registered(src, a, n, need)
+	b, u, err := conduits.Admit(e.unit(), src, a, n, need)
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (e *Endpoint) atomicHere(src int, a *conduits.Access) error {
 		a.PerformOn(mem)
 		return nil
 	}
-	mem, u, err := e.registered(src, a.At, n, segment.RightAtomic)
+	mem, u, err := conduits.Admit(e.unit(), src, a.At, n, segment.RightAtomic)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type Config struct {
 	// Neighbourhoods are the ranks of each host.
 	Neighbourhoods *conduits.Neighbourhoods
 	// Limits are equal on all ranks of the job, and no larger than what any rank's
-	// Near and Far have.
+	// Near and Far have. What they say of datagrams is Far's.
 	Limits conduits.Limits
 }
 
@@ -90,13 +90,11 @@ func New(c Config) (*Endpoint, error) {
 		first: uint(first), n: uint(span), here: here, near: c.Near, far: c.Far,
 		rank: rank, size: size, limits: c.Limits, neighbourhoods: c.Neighbourhoods,
 	}
+	far := c.Far.Limits()
+	e.limits.Datagram, e.limits.Authentication = far.Datagram, far.Authentication
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
-	hooks := conduits.Hooks{Look: func() { _ = e.hear() }}
-	if r, ok := c.Far.(conduits.Registering); ok {
-		hooks.Registrar = r
-	}
-	c.Near.Hook(hooks)
+	c.Near.Hook(conduits.Hooks{Look: func() { _ = e.hear() }, Registrar: c.Far.Registrar()})
 	e.pollFar = e.lookFar
 	e.parkNested = func() {
 		e.inFar = true
@@ -135,22 +133,6 @@ func (e *Endpoint) Abilities() conduits.Abilities {
 		g = e
 	}
 	return conduits.Offer(nil, e, g, e, nil, nil)
-}
-
-// Authentication is that of the conduit between hosts.
-func (e *Endpoint) Authentication() string {
-	if d, ok := e.far.(interface{ Authentication() string }); ok {
-		return d.Authentication()
-	}
-	return "not stated"
-}
-
-// Datagram is the most bytes of a datagram between hosts, 0 if that is not known.
-func (e *Endpoint) Datagram() int {
-	if d, ok := e.far.(interface{ Datagram() int }); ok {
-		return d.Datagram()
-	}
-	return 0
 }
 
 // Stats adds up both conduits' figures. Goroutines park in near only.

@@ -8,7 +8,6 @@ import (
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/segment"
 )
 
 // Far opens this conduit as a part of another one.
@@ -41,14 +40,6 @@ var _ conduits.Adopter = (*transport)(nil)
 
 // Adopt has mem be the segment. Of memory beyond it the other conduit tells the endpoint.
 func (t *transport) Adopt(mem []byte) { t.segment = mem }
-
-var _ conduits.Registering = farEndpoint{}
-
-// Register is the Transport's, and so is Deregister: memory is the other conduit's.
-func (f farEndpoint) Register(r segment.Run) error { return f.t.Register(r) }
-
-// Deregister is the end of Register.
-func (f farEndpoint) Deregister(r segment.Run) { f.t.Deregister(r) }
 
 // AtEnd has f called when the job, whose ranks are all in this process, has ended without
 // failing and no endpoint of the provider is left.

@@ -63,6 +63,7 @@ func newEndpoint(ctl control, l link, limits conduits.Limits, a *sealing, c engi
 		a.most = e.most
 	}
 	e.mem.rank, e.mem.views[0] = c.Rank, segment.NewView(nil, 0, segment.RightsAll)
+	limits.Datagram, limits.Authentication = e.most, a.name()
 	e.d, e.mailbox.mem, e.limits = &e.driver, &e.mem, limits
 	return e, nil
 }
@@ -72,23 +73,6 @@ func (e *Endpoint) Conduit() string { return Name }
 
 // Limits are those of the job.
 func (e *Endpoint) Limits() conduits.Limits { return e.limits }
-
-// Authentication names the protection of datagrams.
-func (e *Endpoint) Authentication() string {
-	if e.sealing == nil {
-		return "none"
-	}
-	switch m := e.sealing.s.Mode(); m {
-	case seal.None:
-		return m.String()
-	default:
-		return "AES-128-GCM, " + m.String()
-	}
-}
-
-// Datagram is the most bytes of a datagram, with what sealing adds and without the
-// headers of UDP and IP.
-func (e *Endpoint) Datagram() int { return e.most }
 
 // Refused counts the datagrams that were refused because they are of no rank of
 // the job, by reason. All zero if nothing protects datagrams.

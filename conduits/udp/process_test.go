@@ -500,7 +500,7 @@ func TestVanish(t *testing.T) {
 // describe says what a rank knows of its job.
 func describe() {
 	e := joined()
-	fmt.Printf("%s %s\n", e.Authentication(), e.Conduit())
+	fmt.Printf("%s %s\n", e.Limits().Authentication, e.Conduit())
 	testjob.Check(e.Close())
 }
 

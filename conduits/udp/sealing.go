@@ -30,6 +30,17 @@ type sealing struct {
 
 var _ engine.Sealer = (*sealing)(nil)
 
+// name is what the conduit's Limits name: the cipher, if there is one, and the mode.
+func (a *sealing) name() string {
+	switch {
+	case a == nil:
+		return "none"
+	case a.Plain():
+		return a.s.Mode().String()
+	}
+	return "AES-128-GCM, " + a.s.Mode().String()
+}
+
 func (a *sealing) Header() int { return seal.HeaderSize }
 
 func (a *sealing) Trailer() int { return seal.Overhead(a.s.Mode()) - seal.HeaderSize }

@@ -96,9 +96,12 @@ func Transport(t conduits.Transport, cfg TransportConfig) conduits.Transport {
 	w.card, _ = conduits.CapabilityOf[conduits.AtomicUnit](t)
 	w.rooms, _ = conduits.CapabilityOf[conduits.Reserver](t)
 	w.lane, _ = conduits.CapabilityOf[conduits.ReplyLane](t)
-	w.direct, _ = conduits.CapabilityOf[conduits.Direct](t)
-	w.near, _ = conduits.CapabilityOf[conduits.Neighbourly](t)
-	w.kicker, _ = conduits.CapabilityOf[conduits.Kicker](t)
+	w.Direct, _ = conduits.CapabilityOf[conduits.Direct](t)
+	w.Adopter, _ = conduits.CapabilityOf[conduits.Adopter](t)
+	w.Registering, _ = conduits.CapabilityOf[conduits.Registering](t)
+	w.Kicker, _ = conduits.CapabilityOf[conduits.Kicker](t)
+	w.Neighbourly, _ = conduits.CapabilityOf[conduits.Neighbourly](t)
+	w.Diagnoser, _ = conduits.CapabilityOf[conduits.Diagnoser](t)
 	return w
 }
 
@@ -115,9 +118,14 @@ type transport struct {
 	card    conduits.AtomicUnit
 	rooms   conduits.Reserver
 	lane    conduits.ReplyLane
-	direct  conduits.Direct
-	near    conduits.Neighbourly
-	kicker  conduits.Kicker
+
+	// Those that nothing is done to.
+	conduits.Direct
+	conduits.Adopter
+	conduits.Registering
+	conduits.Kicker
+	conduits.Neighbourly
+	conduits.Diagnoser
 
 	// The poller's alone: is it the lane of replies that is polled, and how many calls
 	// of the Owner have there been?
@@ -397,20 +405,6 @@ func (t *transport) Close() error {
 	t.mu.Unlock()
 	return t.Transport.Close()
 }
-
-// Segment is that of the Transport below.
-func (t *transport) Segment(size uint64) ([]byte, error) { return t.direct.Segment(size) }
-
-// Reach is that of the Transport below.
-func (t *transport) Reach() (first int, views []segment.View, systems [][]byte) {
-	return t.direct.Reach()
-}
-
-// Neighbourhoods is that of the Transport below.
-func (t *transport) Neighbourhoods() *conduits.Neighbourhoods { return t.near.Neighbourhoods() }
-
-// KickRank is that of the Transport below.
-func (t *transport) KickRank(rank int) { t.kicker.KickRank(rank) }
 
 // keeper is the Owner that the Transport below has.
 type keeper struct{ t *transport }

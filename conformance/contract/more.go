@@ -34,7 +34,8 @@ var moreChecks = []Check{
 // failing is an endpoint of a job that has failed.
 type failing struct{ conduits.Endpoint }
 
-func (f failing) Err() error { return &conduits.PeerError{Rank: 0, Err: conduits.ErrClosed} }
+func (f failing) Abilities() conduits.Abilities { return conduits.Abilities{} }
+func (f failing) Err() error                    { return &conduits.PeerError{Rank: 0, Err: conduits.ErrClosed} }
 
 // checkWaitLooksAgain: Wait sleeps through nothing that happens in the last
 // moment before it announces itself: neither a condition that comes true, nor an

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,21 +13,12 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Describer is an endpoint that says of itself, for the suite's report, what
-// cannot be found out by using it. It is optional.
-type Describer interface {
-	// Authentication is how ranks make sure that a message is from the rank
-	// that it names, such as "HMAC-SHA-256" or "none".
-	Authentication() string
-}
-
 // Offer is what a conduit offers beyond the least.
 type Offer struct {
 	conduit string
 	Limits  conduits.Limits // of two ranks that ask for nothing special
 	Direct  bool            // a rank reaches the segment of another by load and store
 	Runner  bool            // the conduit runs its ranks itself, one at a time
-	auth    string
 	// Whether there are a conduits.Card.
 	barriers, multicast bool
 	// Completions that operations on a peer report by their return value.
@@ -40,10 +32,7 @@ func probe(t *testing.T, open Open, end time.Time) *Offer {
 	if err != nil || len(eps) != 2 {
 		t.Fatalf("conformance: open of 2 ranks gave %d endpoints, error %v", len(eps), err)
 	}
-	o := &Offer{conduit: eps[0].Conduit(), Limits: eps[0].Limits(), auth: "not stated"}
-	if d, ok := eps[0].(Describer); ok {
-		o.auth = d.Authentication()
-	}
+	o := &Offer{conduit: eps[0].Conduit(), Limits: eps[0].Limits()}
 	_, o.Runner = conduits.As[conduits.Runner](eps[0])
 	_, o.barriers = conduits.BarriersOf(eps[0], 1)
 	_, o.multicast = conduits.MulticastOf(eps[0])
@@ -156,7 +145,7 @@ func (s *Suite) Report(t *testing.T) {
 		{"gets", once(o.get, conduits.RemoteDone)},
 		{"atomics", once(o.atomic, conduits.RemoteDone)},
 		{"source of a notification put", once(o.long, conduits.SourceDone)},
-		{"authentication", o.auth},
+		{"authentication", cmp.Or(o.Limits.Authentication, "not stated")},
 	}))
 	rows := [][]string{{"check", "seeds", "outcome"}}
 	for _, r := range s.ran {

@@ -46,6 +46,9 @@ type Tardy struct {
 	Armed, Parked int
 }
 
+// Abilities are none.
+func (e *Tardy) Abilities() conduits.Abilities { return conduits.Abilities{} }
+
 // Idle is false: the endpoint does not spin.
 func (e *Tardy) Idle(int) bool { return false }
 

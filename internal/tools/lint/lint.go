@@ -17,6 +17,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"path"
 	"regexp"
@@ -165,6 +166,8 @@ func mayImport(dir, target string, test, blank bool) string {
 }
 
 var (
+	// endpoint is the type of an endpoint that may be of any conduit.
+	endpoint   = regexp.MustCompile(`^conduits\.(Near|Far)?Endpoint$`)
 	unsafeName = regexp.MustCompile(`_unsafe(_[a-z0-9]+)*\.go$`)
 
 	// The patterns are put together here so that they do not match themselves.
@@ -195,7 +198,7 @@ func newChecker() *checker {
 	return &checker{
 		fset: token.NewFileSet(), documented: map[string]bool{},
 		calls: map[string]*calls{}, hangs: map[string]string{}, watched: map[string]bool{},
-		has: Budget{}, methods: map[string]map[string]bool{}, arrows: map[arrow]Problem{},
+		has: Budget{}, methods: map[string]map[string]bool{}, arrows: map[arrow]Problem{}, wraps: map[string]Problem{},
 	}
 }
 
@@ -232,6 +235,11 @@ func (c *checker) tree(fsys fs.FS) ([]Problem, error) {
 	}
 	c.checkCollective()
 	c.checkRooms()
+	for t, where := range c.wraps {
+		if !c.methods[t]["Abilities"] {
+			c.add(where.File, where.Line, "%s embeds an Endpoint, and hides what that can do besides: make it a conduits.Wrapping", t)
+		}
+	}
 	c.checkBudget(fsys)
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
@@ -252,6 +260,7 @@ type checker struct {
 	has     Budget
 	methods map[string]map[string]bool // names, by FOLDER.TYPE
 	arrows  map[arrow]Problem          // an import for each
+	wraps   map[string]Problem         // types that embed an endpoint, by FOLDER.TYPE
 }
 
 func (c *checker) add(name string, line int, format string, args ...any) {
@@ -291,6 +300,7 @@ func (c *checker) source(name string, src []byte) {
 		return
 	}
 	c.measure(dir, src, f)
+	c.wrapping(name, dir, f)
 	for _, d := range f.Decls {
 		if d, ok := d.(*ast.FuncDecl); ok && slices.Contains(vague, d.Name.Name) {
 			c.add(name, c.fset.Position(d.Pos()).Line, "%s says too little: flush, drain, finish, release, unmap, ...", d.Name.Name)
@@ -320,6 +330,21 @@ func (c *checker) source(name string, src []byte) {
 	case segments, contract, adapter, conduit, composed, core, caches, services, user, forms, languages:
 		c.copies(name, f)
 	}
+}
+
+// wrapping notes types that embed an endpoint of any conduit.
+func (c *checker) wrapping(name, dir string, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		t, _ := n.(*ast.TypeSpec)
+		if t == nil {
+			return true
+		}
+		s, is := t.Type.(*ast.StructType)
+		if is && slices.ContainsFunc(s.Fields.List, func(l *ast.Field) bool { return len(l.Names) == 0 && endpoint.MatchString(types.ExprString(l.Type)) }) {
+			c.wraps[dir+"."+t.Name.Name] = Problem{File: name, Line: c.fset.Position(t.Pos()).Line}
+		}
+		return false
+	})
 }
 
 // isBuildIgnore reports whether a comment makes its file belong to no package.

@@ -159,6 +159,11 @@ func TestRules(t *testing.T) {
 		{"not text", "x.bin", "\x00/wo" + "rk/\n", ""},
 		{"an ordinary path", "README.md", "see am/wo" + "rk/x and /proc/self/root\n", ""},
 
+		{"a wrapper", "internal/a/a.go", doc + "\ntype w struct{ conduits.Endpoint }\n", "internal/a/a.go:4: internal/a.w embeds"},
+		{"a wrapper of a part", "internal/a/a.go", doc + "\ntype w struct {\n\tn int\n\tconduits.FarEndpoint\n}\n", "internal/a/a.go:4: internal/a.w embeds"},
+		{"a wrapper with abilities", "internal/a/a.go", doc + "\ntype w struct{ conduits.Endpoint }\n\nfunc (w) Abilities() {}\n", ""},
+		{"an endpoint kept", "internal/a/a.go", doc + "\ntype w struct{ ep conduits.Endpoint }\n", ""},
+
 		{"no package comment", "am/a.go", "package p\n", "am: the package has no doc comment"},
 		{"program without comment", "cmd/x/a.go", "package main\n", "cmd/x: the package has no doc comment"},
 		{"file of no package", "am/a.go", "//go:build ignore\n\npackage main\n", ""},
