@@ -18,7 +18,7 @@ func TestCallsAreCounted(t *testing.T) {
 		if err := callNothing.Send(n, n.Size(), struct{}{}); err == nil {
 			t.Error("a call of no rank was sent")
 		}
-		if got := n.calls.sent.Load(); got != 2*each {
+		if got := n.calls.started(); got != 2*each {
 			t.Errorf("rank %d has counted %d calls sent, want %d", n.Rank(), got, 2*each)
 		}
 		if err := n.Barrier(); err != nil {
@@ -31,6 +31,6 @@ func TestCallsAreCounted(t *testing.T) {
 				want += 2 * uint64(n.Size())
 			}
 		}
-		return n.Wait(func() bool { return n.calls.handled.Load() == want })
+		return n.Wait(func() bool { return n.calls.finished() == want })
 	})
 }

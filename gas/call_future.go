@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -22,10 +23,10 @@ func (n *Node) Future(h Handle, err error) (Future[struct{}], error) {
 	}
 	s, i := n.calls.claim(nil, -1)
 	s.transfer, s.h = true, h
-	use := s.use.Load()
+	use := s.use()
 	err = n.x.Notify(h, func() {
 		n.calls.mu.Lock()
-		if s.use.Load() == use {
+		if s.use() == use {
 			n.answered(s)
 		}
 		n.calls.mu.Unlock()
@@ -49,14 +50,14 @@ func (f Future[R]) WaitContext(ctx context.Context) (r R, err error) {
 		stop := context.AfterFunc(ctx, func() { f.n.ep.Wake(f.n.rank) })
 		defer stop()
 	}
-	if !f.s.ready.Load() {
+	if !f.s.ready() {
 		err := f.n.e.WaitFor(f.s, conduits.Cond{
-			Work: true, Lacking: func() int { return f.s.lacking(f.n) }, Ready: func() bool { return f.s.ready.Load() || ctx.Err() != nil },
+			Work: true, Lacking: func() int { return f.s.lacking(f.n) }, Ready: func() bool { return f.s.ready() || ctx.Err() != nil },
 		})
 		if err != nil {
 			return r, f.gone(err)
 		}
-		if !f.s.ready.Load() {
+		if !f.s.ready() {
 			return r, fmt.Errorf("gas: %s: %w", f.s.Blocked(), context.Cause(ctx))
 		}
 	}
@@ -72,7 +73,7 @@ func (f Future[R]) Then(fn func(n *Node, r R, err error)) error {
 		c.mu.Unlock()
 		return err
 	}
-	f.s.followed.Store(true)
+	conc.Release32(&f.s.isFollowed, 1)
 	c.sent.Add(1)
 	n.work.deferred.Add(1) // until n.deferred has run it
 	follow := func() {
@@ -81,7 +82,7 @@ func (f Future[R]) Then(fn func(n *Node, r R, err error)) error {
 			fn(n, r, err)
 		})
 	}
-	if f.s.ready.Load() {
+	if f.s.ready() {
 		c.mu.Unlock()
 		n.putOff(follow)
 		return nil
@@ -120,7 +121,7 @@ func WaitAny[R any](fs ...Future[R]) (i int, r R, err error) {
 	i = -1
 	any := func() bool {
 		for k, f := range fs {
-			if f.s.ready.Load() {
+			if f.s.ready() {
 				i = k
 				return true
 			}
@@ -155,7 +156,7 @@ func (s *slot) lacking(n *Node) int {
 		return s.coll.h.Lacking()
 	case s.transfer:
 		return -1
-	case n.ep.Left(s.dst) && !s.ready.Load():
+	case n.ep.Left(s.dst) && !s.ready():
 		return s.dst
 	}
 	return -1

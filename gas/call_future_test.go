@@ -97,7 +97,7 @@ func TestFutureCombinators(t *testing.T) {
 				return err
 			}
 		}
-		if n.calls.sent.Load() < n.calls.handled.Load() {
+		if n.calls.started() < n.calls.finished() {
 			return errors.New("more was handled than begun")
 		}
 		return n.Barrier()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -302,7 +303,7 @@ func (n *Node) arrived(t *am.Token, f *function, from requester, arg []byte) {
 	c.running = f
 	res, err := n.guarded(run, from)
 	c.running = nil
-	c.handled.Add(1)
+	conc.Release64(&c.ran, c.ran+1)
 	switch {
 	case from.slot == noSlot:
 		return

@@ -232,7 +232,7 @@ func TestPollRunsDeferred(t *testing.T) {
 				return fmt.Errorf("%d ran as number %d", v, i)
 			}
 		}
-		if n.work.Pending() || n.calls.sent.Load() != n.calls.handled.Load() {
+		if n.work.Pending() || n.calls.started() != n.calls.finished() {
 			return errors.New("something is left")
 		}
 		return nil

@@ -75,10 +75,10 @@ func futureOf[R any](n *Node, s *slot, i uint32, h collective.Handle, err error)
 		return Future[R]{}, err
 	}
 	s.coll.h = h
-	use := s.use.Load()
+	use := s.use()
 	h.Notify(func(error) {
 		n.calls.mu.Lock()
-		if s.use.Load() == use {
+		if s.use() == use {
 			n.answered(s)
 		}
 		n.calls.mu.Unlock()

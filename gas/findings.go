@@ -65,7 +65,7 @@ func (c *calls) underWay() []string {
 	defer c.mu.Unlock()
 	var l []string
 	for _, s := range c.slots {
-		if s.origin != "" && !s.ready.Load() {
+		if s.origin != "" && !s.ready() {
 			l = append(l, fmt.Sprintf("its call of %s on rank %d (%s)", s.f.name, s.dst, s.origin))
 		}
 	}

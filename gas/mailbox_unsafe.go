@@ -292,13 +292,13 @@ func (p *callParty) Flush() (idle bool, err error) {
 func (p *callParty) Counts() (sent, handled uint64) {
 	for n := range (*Node)(p).each() {
 		// Handled first: what its handling sent is counted then.
-		handled += n.calls.handled.Load()
+		handled += n.calls.finished()
 	}
 	if p.work.between != nil {
 		p.work.between()
 	}
 	for n := range (*Node)(p).each() {
-		sent += n.calls.sent.Load()
+		sent += n.calls.started()
 	}
 	return sent, handled
 }

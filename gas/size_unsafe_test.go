@@ -13,7 +13,9 @@ func TestSize(t *testing.T) {
 		size, most uintptr
 	}{
 		{"Node", unsafe.Sizeof(Node{}), 432},
-		{"calls", unsafe.Sizeof(calls{}), 128},
+		// Of them 72 are the lock, a biased one, without which a call to oneself takes 118 ns in
+		// place of 93.
+		{"calls", unsafe.Sizeof(calls{}), 200},
 	} {
 		t.Logf("%s: %d bytes", x.name, x.size)
 		if x.size > x.most {

@@ -675,8 +675,8 @@ var mutants = []mutant{
 		name:   "quiesce-sums-swapped",
 		defect: "Quiesce sums up what was sent before what was handled",
 		file:   "gas/mailbox_unsafe.go", test: "gas ^TestCallsBetweenSums$",
-		old: "\tfor n := range (*Node)(p).each() {\n\t\t// Handled first: what its handling sent is counted then.\n\t\thandled += n.calls.handled.Load()\n\t}\n\tif p.work.between != nil {\n\t\tp.work.between()\n\t}\n\tfor n := range (*Node)(p).each() {\n\t\tsent += n.calls.sent.Load()\n\t}",
-		new: "\tfor n := range (*Node)(p).each() {\n\t\tsent += n.calls.sent.Load()\n\t}\n\tif p.work.between != nil {\n\t\tp.work.between()\n\t}\n\tfor n := range (*Node)(p).each() {\n\t\thandled += n.calls.handled.Load()\n\t}",
+		old: "\tfor n := range (*Node)(p).each() {\n\t\t// Handled first: what its handling sent is counted then.\n\t\thandled += n.calls.finished()\n\t}\n\tif p.work.between != nil {\n\t\tp.work.between()\n\t}\n\tfor n := range (*Node)(p).each() {\n\t\tsent += n.calls.started()\n\t}",
+		new: "\tfor n := range (*Node)(p).each() {\n\t\tsent += n.calls.started()\n\t}\n\tif p.work.between != nil {\n\t\tp.work.between()\n\t}\n\tfor n := range (*Node)(p).each() {\n\t\thandled += n.calls.finished()\n\t}",
 	},
 	{
 		name:   "task-place-kept",
@@ -731,7 +731,7 @@ var mutants = []mutant{
 		name:   "call-slot-reused",
 		defect: "an answer's slot cannot be told from its later uses",
 		file:   "gas/call_unsafe.go", on: onBoth,
-		old: "\ts.use.Add(1)\n",
+		old: "\tconc.Release32(&s.useNow, s.useNow+1)\n",
 		new: "",
 	},
 
