@@ -2,10 +2,11 @@ package chaos
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
@@ -73,57 +74,85 @@ func WrapOne(ep conduits.Endpoint, cfg Config) conduits.Endpoint {
 		panic(err)
 	}
 	cfg.EnsureDefaults()
-	lend, _ := conduits.As[conduits.Deliverer](ep)
-	e := &endpoint{
-		inner: ep,
-		lend:  lend,
-		cfg:   cfg,
-		rank:  ep.Rank(),
-		rng:   rand.New(rand.NewPCG(cfg.Seed, uint64(ep.Rank()))),
-		armed: map[int32]announcement{},
+	n := 1
+	if l, ok := conduits.As[conduits.Laned](ep); ok {
+		n = l.Lanes()
 	}
-	e.handing = e.hand
+	s := &shared{cfg: cfg, rank: ep.Rank(), lanes: make([]atomic.Pointer[endpoint], n)}
 	for _, k := range cfg.Kill {
-		if k.Rank == e.rank && (e.killAt == 0 || k.After < e.killAt) {
-			e.killAt = k.After
+		if k.Rank == s.rank && (s.killAt == 0 || k.After < s.killAt) {
+			s.killAt = k.After
 		}
 	}
+	e := s.lane(0, ep)
+	s.lanes[0].Store(e)
+	return e
+}
+
+// lane makes lane i, on top of that of the conduit below.
+func (s *shared) lane(i int, ep conduits.Endpoint) *endpoint {
+	lend, _ := conduits.As[conduits.Deliverer](ep)
+	e := &endpoint{
+		shared:   s,
+		Endpoint: ep,
+		lend:     lend,
+		rng:      rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)<<32+uint64(s.rank))),
+		armed:    map[int32]announcement{},
+	}
+	e.handing = e.hand
 	e.offer()
 	return e
 }
 
-// endpoint is one rank. What it keeps is guarded by mu, which is never held
-// while the conduit below polls or parks or the Receiver runs.
-type endpoint struct {
-	inner    conduits.Endpoint
-	lend     conduits.Deliverer
+// shared is what the lanes of a rank have together.
+type shared struct {
 	cfg      Config
 	rank     int
-	receiver conduits.Receiver
-	handing  func() // hand, made a value once
-	first    int    // Views, once attached
-	views    []segment.View
-	turns    bool // ranks, and their goroutines, take turns
-
-	// What the conduit below can do besides, nil if it cannot.
-	abilities conduits.Abilities
-	diagnoser conduits.Diagnoser
-	runner    conduits.Runner
-
 	did      counters
 	killAt   uint64 // operation, 0 for none
 	dead     atomic.Bool
 	received [conduits.NumClasses]atomic.Uint64
+	lanes    []atomic.Pointer[endpoint] // nil as long as one has not been used
+}
 
-	// busy is set while a goroutine is in Poll or Spin; it owns ran and keepAll.
+// each is the lanes that have been used.
+func (s *shared) each() iter.Seq[*endpoint] {
+	return func(yield func(*endpoint) bool) {
+		for i := range s.lanes {
+			if e := s.lanes[i].Load(); e != nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// endpoint is one lane of a rank, the only one of most conduits. What it keeps is guarded by
+// mu, which is never held while the conduit below polls or parks or the Receiver runs.
+type endpoint struct {
+	*shared
+	conduits.Endpoint // of the conduit below; messages that wait here have given their credit back there
+	lend              conduits.Deliverer
+	receiver          conduits.Receiver
+	handing           func() // hand, made a value once
+	first             int    // Views, once attached
+	views             []segment.View
+	turns             bool // ranks, and their goroutines, take turns
+
+	// What the conduit below can do besides, nil if it cannot.
+	abilities conduits.Abilities
+	conduits.Laned
+	conduits.Diagnoser
+	conduits.Runner
+
+	// busy is set while a goroutine is in Poll or Spin, or tends this lane.
 	// missed says that another one was turned away meanwhile: it may be about to
 	// park, believing that it has looked.
-	busy    atomic.Bool
-	missed  atomic.Bool
-	ran     int  // messages and completions given to the receiver
-	keepAll bool // this poll runs nothing
+	busy   atomic.Bool
+	missed atomic.Bool
+	ran    atomic.Int64 // messages and completions given to the receiver
 
 	mu        sync.Mutex
+	keepAll   bool // this poll runs nothing
 	rng       *rand.Rand
 	messages  [conduits.NumClasses][]*kept // in order of arrival
 	done      []completion
@@ -165,33 +194,41 @@ type announcement struct {
 	n    int // goroutines of this ticket slot
 }
 
-// offer finds out what the conduit below can do besides, which this one can then, too, but
-// for lanes: each would need messages that wait of its own.
+// offer finds out what the conduit below can do besides, which this one can then, too.
 func (e *endpoint) offer() {
+	var l conduits.Laned
 	var g conduits.Diagnoser
 	var n conduits.Neighbourly
 	var r conduits.Runner
 	var c conduits.Card
-	if e.diagnoser, _ = conduits.As[conduits.Diagnoser](e.inner); e.diagnoser != nil {
+	if e.Laned, _ = conduits.As[conduits.Laned](e.Endpoint); e.Laned != nil {
+		l = e
+	}
+	if e.Diagnoser, _ = conduits.As[conduits.Diagnoser](e.Endpoint); e.Diagnoser != nil {
 		g = e
 	}
-	if _, ok := conduits.As[conduits.Neighbourly](e.inner); ok {
+	if _, ok := conduits.As[conduits.Neighbourly](e.Endpoint); ok {
 		n = e
 	}
-	if e.runner, e.turns = conduits.As[conduits.Runner](e.inner); e.turns {
+	if e.Runner, e.turns = conduits.As[conduits.Runner](e.Endpoint); e.turns {
 		r = e
 	}
-	if k, ok := conduits.As[conduits.Card](e.inner); ok {
+	if k, ok := conduits.As[conduits.Card](e.Endpoint); ok {
 		c = card{k, e}
 	}
-	e.abilities = conduits.Offer(nil, e, g, n, r, c)
+	e.abilities = conduits.Offer(l, e, g, n, r, c)
 }
 
 // Abilities are those of the conduit below, through this one.
 func (e *endpoint) Abilities() conduits.Abilities { return e.abilities }
 
-// Diagnosis is that of the conduit below.
-func (e *endpoint) Diagnosis() string { return e.diagnoser.Diagnosis() }
+// Lane is chaos on top of lane i below, which Attach made when that was made.
+func (e *endpoint) Lane(i int) (conduits.Endpoint, error) {
+	if _, err := e.Laned.Lane(i); err != nil {
+		return nil, err
+	}
+	return e.lanes[i].Load(), nil
+}
 
 // RunRanks hands the endpoints below to the conduit below.
 func (e *endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
@@ -199,17 +236,11 @@ func (e *endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 	for i, ep := range eps {
 		below[i] = ep
 		if e, ok := ep.(*endpoint); ok {
-			below[i] = e.inner
+			below[i] = e.Endpoint
 		}
 	}
-	e.runner.RunRanks(below, rank)
+	e.Runner.RunRanks(below, rank)
 }
-
-// GoRank is the conduit's below.
-func (e *endpoint) GoRank(f func()) { e.runner.GoRank(f) }
-
-// Interrupt is the conduit's below.
-func (e *endpoint) Interrupt(err error) { e.runner.Interrupt(err) }
 
 // chance decides with probability p. mu is held.
 func (e *endpoint) chance(p float64) bool { return p > 0 && e.rng.Float64() < p }
@@ -254,54 +285,43 @@ func (e *endpoint) op() bool {
 	}
 	if e.dead.CompareAndSwap(false, true) {
 		e.did.killed.Store(1)
-		e.inner.Fail(fmt.Errorf("chaos: killed at operation %d", e.killAt))
+		e.Fail(fmt.Errorf("chaos: killed at operation %d", e.killAt))
 	}
 	return false
 }
 
 // gone is the error of operations of a killed rank.
 func (e *endpoint) gone() error {
-	if err := e.inner.Err(); err != nil {
+	if err := e.Err(); err != nil {
 		return err
 	}
 	return errs.Closed("chaos: rank %d was killed", e.rank)
 }
 
-// Rank, Size, Conduit and Limits are those of the conduit below.
-func (e *endpoint) Rank() int { return e.rank }
-
-// Size is that of the conduit below.
-func (e *endpoint) Size() int { return e.inner.Size() }
-
-// Conduit is that of the conduit below.
-func (e *endpoint) Conduit() string { return e.inner.Conduit() }
-
-// Limits are those of the conduit below. What waits at its receiver has given
-// its credit back.
-func (e *endpoint) Limits() conduits.Limits { return e.inner.Limits() }
-
 // Stats counts what the caller has seen: a kept message is not received, a
 // deferred operation is under way.
 func (e *endpoint) Stats(s *conduits.Stats) {
-	e.inner.Stats(s)
+	e.Endpoint.Stats(s)
 	for c := range s.Received {
 		s.Received[c] = e.received[c].Load()
 	}
 	s.Faults += e.did.faults.Load()
 	s.NoCredit += e.did.noCredit.Load() + e.did.cancelled.Load()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s.Sent[conduits.Request] += e.long + e.lost
-	for i := range e.deferred {
-		switch o := &e.deferred[i]; {
-		case o.long:
-		case o.Verb == conduits.Get:
-			s.Gets++
-		case o.Verb == conduits.Atomic:
-			s.Atomics++
-		default:
-			s.Puts++
+	for e := range e.each() {
+		e.mu.Lock()
+		s.Sent[conduits.Request] += e.long + e.lost
+		for i := range e.deferred {
+			switch o := &e.deferred[i]; {
+			case o.long:
+			case o.Verb == conduits.Get:
+				s.Gets++
+			case o.Verb == conduits.Atomic:
+				s.Atomics++
+			default:
+				s.Puts++
+			}
 		}
+		e.mu.Unlock()
 	}
 }
 
@@ -314,32 +334,40 @@ func (e *endpoint) Attach(c conduits.AttachConfig) error {
 		e.receiver = c.Receiver
 		c.Receiver = below{e}
 	}
-	if err := e.inner.Attach(c); err != nil {
+	if open := c.Lane; open != nil {
+		c.Lane = func(i int, ep conduits.Endpoint) conduits.Receiver {
+			s := e.lane(i, ep)
+			s.see()
+			s.receiver = open(i, s)
+			e.lanes[i].Store(s)
+			return below{s}
+		}
+	}
+	if err := e.Endpoint.Attach(c); err != nil {
 		return err
 	}
-	e.first, e.views = e.inner.Views()
+	e.see()
+	return nil
+}
+
+// see finds out which memory is seen.
+func (e *endpoint) see() {
+	e.first, e.views = e.Endpoint.Views()
 	if e.cfg.HideNeighbours {
 		i := e.rank - e.first
 		e.first, e.views = e.rank, e.views[i:i+1:i+1]
 	}
-	return nil
 }
 
 // Views is the table of the conduit below, or its own entry alone.
 func (e *endpoint) Views() (first int, views []segment.View) { return e.first, e.views }
-
-// SegmentSize is that of the conduit below.
-func (e *endpoint) SegmentSize(rank int) uint64 { return e.inner.SegmentSize(rank) }
-
-// SegmentRights is that of the conduit below.
-func (e *endpoint) SegmentRights(rank int) segment.Rights { return e.inner.SegmentRights(rank) }
 
 // System is that of the conduit below, hidden as the segment is.
 func (e *endpoint) System(rank int) []byte {
 	if e.cfg.HideNeighbours && rank != e.rank {
 		return nil
 	}
-	return e.inner.System(rank)
+	return e.Endpoint.System(rank)
 }
 
 // Neighbourhoods is that of the conduit below, or unknown where they are hidden.
@@ -347,17 +375,8 @@ func (e *endpoint) Neighbourhoods() *conduits.Neighbourhoods {
 	if e.cfg.HideNeighbours {
 		return nil
 	}
-	return conduits.NeighbourhoodsOf(e.inner)
+	return conduits.NeighbourhoodsOf(e.Endpoint)
 }
-
-// ATU is that of the conduit below.
-func (e *endpoint) ATU() (*segment.ATU, error) { return e.inner.ATU() }
-
-// MapMemory is that of the conduit below.
-func (e *endpoint) MapMemory(n uint64) ([]byte, error) { return e.inner.MapMemory(n) }
-
-// UnmapMemory is that of the conduit below.
-func (e *endpoint) UnmapMemory(mem []byte) error { return e.inner.UnmapMemory(mem) }
 
 // enter makes the caller the poller. One that is turned away is sure that
 // the poller sees missed when it ends.
@@ -371,11 +390,21 @@ func (e *endpoint) enter() bool {
 
 // exit ends the poll and rouses goroutines that may sleep although there is something to do.
 func (e *endpoint) exit() {
-	more := e.waits(true)
 	e.busy.Store(false)
-	if e.missed.Swap(false) || more {
-		e.inner.Wake(e.rank)
+	if e.missed.Swap(false) || e.overdue() {
+		e.Wake(e.rank)
 	}
+}
+
+// overdue reports whether something is kept in a lane that no goroutine polls: nothing would
+// wake one for it.
+func (e *endpoint) overdue() bool {
+	for s := range e.each() {
+		if !s.busy.Load() && s.waits(true) {
+			return true
+		}
+	}
+	return false
 }
 
 // waits reports whether anything is kept that a poll would run; requests says
@@ -401,9 +430,9 @@ func (e *endpoint) poll(spin bool) int {
 		if e.turns {
 			// Another goroutine polls below, so this runs nothing; but where ranks take
 			// turns it is what lets them.
-			e.inner.Poll()
+			e.Endpoint.Poll()
 		}
-		return 0
+		return e.tend()
 	}
 	e.mu.Lock()
 	e.keepAll = e.empties < e.cfg.Streak && e.chance(e.cfg.Empty)
@@ -414,20 +443,45 @@ func (e *endpoint) poll(spin bool) int {
 		e.empties = 0
 	}
 	e.mu.Unlock()
-	before := e.ran
+	before := e.ran.Load()
 	if spin && !e.waits(true) {
-		e.inner.Spin()
+		e.Endpoint.Spin()
 	} else {
-		e.inner.Poll()
+		e.Endpoint.Poll()
 	}
+	e.serve()
+	n := int(e.ran.Load() - before)
+	e.exit()
+	if n == 0 {
+		n = e.tend()
+	}
+	return n
+}
+
+// serve does what is due of what is kept. The caller has set busy.
+func (e *endpoint) serve() {
 	e.perform(true)
 	e.tick(true)
 	if !e.keepAll && e.waits(true) {
 		e.lend.Deliver(e.handing)
 	}
+	e.mu.Lock()
 	e.keepAll = false
-	n := e.ran - before
-	e.exit()
+	e.mu.Unlock()
+}
+
+// tend serves the lanes that no goroutine polls, as the conduit below does with those that
+// are not polled for a while, and returns how many messages and completions it ran.
+func (e *endpoint) tend() (n int) {
+	for s := range e.each() {
+		if s == e || !s.waits(true) || !s.busy.CompareAndSwap(false, true) {
+			continue
+		}
+		before := s.ran.Load()
+		s.serve()
+		n += int(s.ran.Load() - before)
+		s.exit()
+	}
 	return n
 }
 
@@ -437,14 +491,14 @@ func (e *endpoint) PollReplies() int {
 	if !e.op() {
 		return 0
 	}
-	before := e.ran
-	e.inner.PollReplies()
+	before := e.ran.Load()
+	e.Endpoint.PollReplies()
 	e.perform(false)
 	e.tick(false)
 	e.handReplies()
-	n := e.ran - before
-	e.ran = before // these are not the outer poll's
-	return n
+	n := e.ran.Load() - before
+	e.ran.Add(-n) // these are not the outer poll's
+	return int(n)
 }
 
 // tick lets a poll's time pass for what waits.
@@ -475,7 +529,7 @@ func (e *endpoint) hand() {
 
 func (e *endpoint) handReplies() {
 	for c, ok := e.dueCompletion(); ok; c, ok = e.dueCompletion() {
-		e.ran++
+		e.ran.Add(1)
 		e.receiver.Complete(c.cookie, c.ev, c.value, c.err)
 	}
 	for k := e.due(conduits.Reply); k != nil; k = e.due(conduits.Reply) {
@@ -568,7 +622,7 @@ func (e *endpoint) there(m *conduits.Message, count uint64) bool {
 	if !e.registered(m) {
 		return true
 	}
-	t, err := e.inner.ATU()
+	t, err := e.ATU()
 	if err != nil {
 		return false
 	}
@@ -584,11 +638,11 @@ func (e *endpoint) there(m *conduits.Message, count uint64) bool {
 // registered reports whether m's payload lies in registered memory.
 func (e *endpoint) registered(m *conduits.Message) bool {
 	n := uint64(len(m.Payload))
-	return m.To != 0 && n > 0 && !conduits.InSegment(e.inner, e.rank, m.To, n)
+	return m.To != 0 && n > 0 && !conduits.InSegment(e.Endpoint, e.rank, m.To, n)
 }
 
 func (e *endpoint) run(m *conduits.Message) {
-	e.ran++
+	e.ran.Add(1)
 	e.received[m.Class].Add(1)
 	e.receiver.Receive(m)
 }
@@ -629,7 +683,7 @@ func (b below) Receive(m *conduits.Message) {
 		k.m.Payload = k.bytes
 	}
 	if e.registered(m) {
-		if t, err := e.inner.ATU(); err == nil {
+		if t, err := e.ATU(); err == nil {
 			k.count = t.Registrations()
 		}
 	}
@@ -651,7 +705,7 @@ func (b below) Complete(cookie uint64, ev conduits.Event, value uint64, err erro
 	}
 	e.mu.Unlock()
 	if !e.dead.Load() {
-		e.ran++
+		e.ran.Add(1)
 		e.receiver.Complete(cookie, ev, value, err)
 	}
 }
@@ -668,10 +722,6 @@ func (e *endpoint) later(c completion) {
 	e.done = append(e.done, c)
 }
 
-// Polling is that of the conduit below: handlers run inside its Receive or
-// Deliver.
-func (e *endpoint) Polling() bool { return e.inner.Polling() }
-
 // Deliver lets another conduit be built on this one.
 func (e *endpoint) Deliver(f func()) bool {
 	if !e.op() || !e.enter() {
@@ -684,7 +734,7 @@ func (e *endpoint) Deliver(f func()) bool {
 
 // Idle is that of the conduit below, or the contrary.
 func (e *endpoint) Idle(idle int) bool {
-	yes := e.inner.Idle(idle)
+	yes := e.Endpoint.Idle(idle)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.idles < e.cfg.Streak && e.chance(e.cfg.Idle) {
@@ -702,7 +752,7 @@ func (e *endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	e.mu.Lock()
 	lies := e.lies
 	e.mu.Unlock()
-	t := e.inner.Arm(b)
+	t := e.Endpoint.Arm(b)
 	e.mu.Lock()
 	a := e.armed[t.Slot]
 	if a.n++; a.n == 1 {
@@ -730,19 +780,19 @@ func (e *endpoint) disarmed(t conduits.Ticket) (lied bool) {
 // Disarm takes an announcement back.
 func (e *endpoint) Disarm(t conduits.Ticket) {
 	e.disarmed(t)
-	e.inner.Disarm(t)
+	e.Endpoint.Disarm(t)
 }
 
 // Park sleeps, unless there is something to do that no wake would come for.
 // While another goroutine polls, its exit does; returning at once then would
 // only burn time, of which a simulation has none to burn: it would stand still.
 func (e *endpoint) Park(t conduits.Ticket) {
-	handler := e.inner.Polling() // waits for replies, and no other goroutine runs them
-	if e.disarmed(t) || e.dead.Load() || (handler || !e.busy.Load()) && e.waits(!handler) || e.startle() {
-		e.inner.Disarm(t)
+	handler := e.Polling() // waits for replies, and no other goroutine runs them
+	if e.disarmed(t) || e.dead.Load() || handler && e.waits(false) || !handler && e.overdue() || e.startle() {
+		e.Endpoint.Disarm(t)
 		return
 	}
-	e.inner.Park(t)
+	e.Endpoint.Park(t)
 }
 
 // startle reports whether to wake for nothing.
@@ -758,58 +808,51 @@ func (e *endpoint) startle() bool {
 	return false
 }
 
-// Wake is that of the conduit below.
-func (e *endpoint) Wake(rank int) { e.inner.Wake(rank) }
-
-// Waiting is that of the conduit below.
-func (e *endpoint) Waiting() []conduits.Blocked { return e.inner.Waiting() }
-
-// Now is that of the conduit below.
-func (e *endpoint) Now() time.Duration { return e.inner.Now() }
-
-// Err is that of the conduit below.
-func (e *endpoint) Err() error { return e.inner.Err() }
-
-// Fail is that of the conduit below.
-func (e *endpoint) Fail(err error) { e.inner.Fail(err) }
-
-// Blame is that of the conduit below.
-func (e *endpoint) Blame(rank int, err error) { e.inner.Blame(rank, err) }
-
 // Left is that of the conduit below, unless there is something of rank here that
 // has not been handed on.
 func (e *endpoint) Left(rank int) bool {
-	if !e.inner.Left(rank) {
+	if !e.Endpoint.Left(rank) {
 		return false
 	}
-	if e.busy.Load() { // with a message of it, perhaps; exit wakes us
-		e.missed.Store(true)
-		if e.busy.Load() {
+	for s := range e.each() {
+		if s.keeps(rank) {
 			return false
-		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, l := range e.messages {
-		for _, k := range l {
-			if k.m.Src == rank {
-				return false
-			}
 		}
 	}
 	return true
 }
 
+// keeps reports whether this lane has a message of rank yet.
+func (e *endpoint) keeps(rank int) bool {
+	if e.busy.Load() { // with a message of it, perhaps; exit wakes us
+		e.missed.Store(true)
+		if e.busy.Load() {
+			return true
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.messages {
+		if slices.ContainsFunc(l, func(k *kept) bool { return k.m.Src == rank }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Close performs what was deferred, as far as it can be at once, and leaves.
 func (e *endpoint) Close() error {
-	if !e.dead.Load() && e.enter() {
-		e.mu.Lock()
-		for i := range e.deferred {
-			e.deferred[i].left = 0
+	for s := range e.each() {
+		if e.dead.Load() || !s.enter() {
+			continue
 		}
-		e.mu.Unlock()
-		e.perform(true)
-		e.exit()
+		s.mu.Lock()
+		for i := range s.deferred {
+			s.deferred[i].left = 0
+		}
+		s.mu.Unlock()
+		s.perform(true)
+		s.exit()
 	}
-	return e.inner.Close()
+	return e.Endpoint.Close()
 }

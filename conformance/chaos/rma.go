@@ -23,13 +23,13 @@ type operation struct {
 // caller hears of a refusal, if at all, with RemoteDone.
 func (e *endpoint) allowed(a *conduits.Access) bool {
 	n := a.Len()
-	if n == 0 || !a.Sound() || conduits.CheckRank(e.inner, "", a.Rank) != nil {
+	if n == 0 || !a.Sound() || conduits.CheckRank(e.Endpoint, "", a.Rank) != nil {
 		return false
 	}
-	if !conduits.InSegment(e.inner, a.Rank, a.At, n) {
-		return a.Wanted()&conduits.RemoteDone != 0 && conduits.Registered(e.inner.SegmentSize(a.Rank), a.At, n)
+	if !conduits.InSegment(e.Endpoint, a.Rank, a.At, n) {
+		return a.Wanted()&conduits.RemoteDone != 0 && conduits.Registered(e.SegmentSize(a.Rank), a.At, n)
 	}
-	first, views := e.inner.Views()
+	first, views := e.Endpoint.Views()
 	i := uint(a.Rank - first)
 	if i >= uint(len(views)) {
 		return false
@@ -48,7 +48,7 @@ func (e *endpoint) allowed(a *conduits.Access) bool {
 
 // mayDefer decides. A job that has failed is left alone.
 func (e *endpoint) mayDefer() bool {
-	if e.cfg.Defer <= 0 || e.inner.Err() != nil {
+	if e.cfg.Defer <= 0 || e.Err() != nil {
 		return false
 	}
 	e.mu.Lock()
@@ -63,7 +63,7 @@ func (e *endpoint) deferOp(o operation) {
 	e.deferred = append(e.deferred, o)
 	e.mu.Unlock()
 	e.did.deferred.Add(1)
-	e.inner.Wake(e.rank) // siblings may be asleep that would perform it
+	e.Wake(e.rank) // siblings may be asleep that would perform it
 }
 
 // tell keeps the completions ev of an operation that has returned, and says
@@ -79,7 +79,7 @@ func (e *endpoint) tell(ev conduits.Event, value, cookie uint64) conduits.Event 
 	}
 	e.later(completion{cookie: cookie, ev: keep, value: value})
 	e.mu.Unlock()
-	e.inner.Wake(e.rank)
+	e.Wake(e.rank)
 	return ev &^ keep
 }
 
@@ -100,7 +100,7 @@ func (e *endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 		e.deferOp(operation{Access: *a})
 		return 0, nil
 	}
-	ev, err := e.inner.Post(a)
+	ev, err := e.Endpoint.Post(a)
 	if err != nil {
 		return ev, err
 	}
@@ -124,7 +124,7 @@ func (e *endpoint) now(a *conduits.Access) (conduits.Event, error) {
 		}
 		e.mu.Unlock()
 	}
-	ev, err := e.inner.Post(a)
+	ev, err := e.Endpoint.Post(a)
 	a.Pieces = all
 	return ev, err
 }
@@ -168,7 +168,7 @@ func (e *endpoint) perform(requests bool) {
 
 // move performs a deferred operation and keeps its completions.
 func (e *endpoint) move(o *operation) {
-	ev, err := e.inner.Post(&o.Access)
+	ev, err := e.Endpoint.Post(&o.Access)
 	if err != nil {
 		ev = o.Wanted()
 	}

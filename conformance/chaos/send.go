@@ -74,9 +74,9 @@ func (e *endpoint) denied(dst int, c conduits.Class, words, payload int) (condui
 		return conduits.NoCredit, true
 	}
 	if e.lie(e.cfg.Cancel) {
-		s, st := e.inner.Reserve(dst, c, words, payload)
+		s, st := e.Endpoint.Reserve(dst, c, words, payload)
 		if st == conduits.Ready {
-			e.inner.Cancel(dst, c, s)
+			e.Endpoint.Cancel(dst, c, s)
 			e.did.cancelled.Add(1)
 			st = conduits.NoCredit
 		}
@@ -96,7 +96,7 @@ func (e *endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	if e.roll(e.cfg.Split, &e.did.split) {
 		return e.inParts(dst, c, tag, words, nil)
 	}
-	return e.inner.Send(dst, c, tag, words)
+	return e.Endpoint.Send(dst, c, tag, words)
 }
 
 // SendPayload sends a medium message.
@@ -110,7 +110,7 @@ func (e *endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	if e.roll(e.cfg.Split, &e.did.split) {
 		return e.inParts(dst, c, tag, words, payload)
 	}
-	return e.inner.SendPayload(dst, c, tag, words, payload, 0)
+	return e.Endpoint.SendPayload(dst, c, tag, words, payload, 0)
 }
 
 // sendApart sends half of the long messages that may go by one call like that, by their
@@ -123,15 +123,15 @@ func (e *endpoint) sendApart(dst int, c conduits.Class, tag conduits.Tag, words 
 	if st, no := e.denied(dst, c, len(words), 0); no {
 		return st
 	}
-	return e.inner.SendPayload(dst, c, tag, words, payload, to)
+	return e.Endpoint.SendPayload(dst, c, tag, words, payload, to)
 }
 
 func (e *endpoint) inParts(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
-	s, st := e.inner.Reserve(dst, c, len(words), len(payload))
+	s, st := e.Endpoint.Reserve(dst, c, len(words), len(payload))
 	if st == conduits.Ready {
 		copy(s.Words, words)
 		copy(s.Payload, payload)
-		e.inner.Commit(dst, c, s, tag, len(payload))
+		e.Endpoint.Commit(dst, c, s, tag, len(payload))
 	}
 	return st
 }
@@ -141,7 +141,7 @@ func (e *endpoint) Reserve(dst int, c conduits.Class, words, payload int) (condu
 	if st, no := e.denied(dst, c, words, payload); no {
 		return conduits.Slot{}, st
 	}
-	s, st := e.inner.Reserve(dst, c, words, payload)
+	s, st := e.Endpoint.Reserve(dst, c, words, payload)
 	if st != conduits.Ready {
 		return s, st
 	}
@@ -180,7 +180,7 @@ func (e *endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		e.mu.Unlock()
 		return r, 0, conduits.Ready
 	}
-	s, ev, st := e.inner.ReservePut(dst, c, words, to, data, cookie)
+	s, ev, st := e.Endpoint.ReservePut(dst, c, words, to, data, cookie)
 	if st != conduits.Ready {
 		return s, ev, st
 	}
@@ -208,12 +208,12 @@ func (e *endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 		e.long++
 		e.mu.Unlock()
 		e.did.deferred.Add(1)
-		e.inner.Wake(e.rank) // siblings may be asleep that would perform it
+		e.Wake(e.rank) // siblings may be asleep that would perform it
 	case v.late:
 	case alive:
-		e.inner.Commit(dst, c, v.inner, tag, payload)
+		e.Endpoint.Commit(dst, c, v.inner, tag, payload)
 	default:
-		e.inner.Cancel(dst, c, v.inner)
+		e.Endpoint.Cancel(dst, c, v.inner)
 	}
 }
 
@@ -221,23 +221,23 @@ func (e *endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 func (e *endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	v := e.release(s)
 	if !v.late {
-		e.inner.Cancel(dst, c, v.inner)
+		e.Endpoint.Cancel(dst, c, v.inner)
 		return
 	}
 	e.mu.Lock()
 	e.later(completion{cookie: v.op.Cookie, ev: conduits.SourceDone})
 	e.mu.Unlock()
-	e.inner.Wake(e.rank)
+	e.Wake(e.rank)
 }
 
 // sendLong performs a deferred long request; false if there is no credit.
 func (e *endpoint) sendLong(o *operation) bool {
-	s, ev, st := e.inner.ReservePut(o.Rank, conduits.Request, len(o.words), o.At, o.Mem, o.Cookie)
+	s, ev, st := e.Endpoint.ReservePut(o.Rank, conduits.Request, len(o.words), o.At, o.Mem, o.Cookie)
 	switch st {
 	case conduits.NoCredit:
 		return false
 	case conduits.Dead:
-		err := e.inner.Err()
+		err := e.Err()
 		if err == nil {
 			err = &conduits.PeerError{Rank: o.Rank, Op: "long request", Err: errs.Closed("it has left the job")}
 		}
@@ -249,7 +249,7 @@ func (e *endpoint) sendLong(o *operation) bool {
 		return true
 	}
 	copy(s.Words, o.words)
-	e.inner.Commit(o.Rank, conduits.Request, s, o.tag, o.payload)
+	e.Endpoint.Commit(o.Rank, conduits.Request, s, o.tag, o.payload)
 	e.mu.Lock()
 	e.long--
 	if ev&conduits.SourceDone != 0 {
