@@ -241,6 +241,9 @@ func (k *rowKey) where() string {
 	if k.loss >= 0 {
 		parts = append(parts, digits(100*k.loss)+"%")
 	}
+	if k.beside != "" {
+		parts = append(parts, "beside", k.beside)
+	}
 	return strings.Join(parts, " ")
 }
 

@@ -1,7 +1,7 @@
 // Gasbench measures the runtime between two ranks and puts every figure beside
 // a reference that was taken in the same run:
 //
-//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]]
+//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]] [-beside NEIGHBOUR,...]
 //	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core]
 //
 // In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are
@@ -221,7 +221,7 @@
 // or of value without a reference; spread, of times and shares, if every operation was
 // timed by itself. In place of a reference stands "predicted" or "target" where a figure
 // is to be compared with what it should be, and such have no percentiles; where ranks talk by datagrams auth and datagram
-// (the most bytes of one), and loss if a relay loses some.
+// (the most bytes of one), and loss if a relay loses some; beside with -beside.
 //
 // The program in folder plot draws curves of what -json prints.
 //
@@ -240,6 +240,17 @@
 //
 //	gasbench -conduit shm -rounds 7 -json > before.json
 //	gasbench -conduit shm -rounds 7 -against before.json
+//
+// # Neighbours
+//
+// -beside measures the rows once beside each of some neighbours on the machine, processes
+// that gasbench starts before and kills after them: "nothing", "loop" (which never ends),
+// "nice" (the same at nice 10), "pulse" (50 ms of a loop, then a pause as long, in turn);
+// loop*2 is two. They run wherever the launcher of the job may, even if ranks are bound.
+// Column beside, and the field in -json, name the neighbour; -against compares rows beside
+// the same one. References run beside it, too: compare values rather than ratios.
+//
+//	gasrun -n 2 gasbench -beside nothing,nice,loop,loop*2,pulse -run am/short -size 4
 //
 // # Jobs
 //

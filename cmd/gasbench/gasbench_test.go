@@ -27,11 +27,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(launch.EnvGuard) != "" { // the guard of a job of TestJobs
+	if os.Getenv(launch.EnvGuard) != "" || os.Getenv(envNeighbour) != "" { // the guard of a job of TestJobs, or a neighbour
 		main()
 		return
 	}
-	testjob.Main(m, map[string]func(){"gasbench": main})
+	testjob.Main(m, map[string]func(){"gasbench": main, "dies": dies})
 }
 
 // check reads what -json prints of a job on the conduit and returns the figures by

@@ -48,7 +48,7 @@ const maxRounds = 1000
 
 // parseJobs reads what belongs to jobs that gasbench starts itself; lists are
 // separated by commas.
-func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes string) (jobOptions, error) {
+func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes, beside string) (jobOptions, error) {
 	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, against: o.against, slack: o.slack}
 	if os.Getenv(jobenv.Rank) != "" {
 		return jo, errors.New("-conduit starts a job, and this is a rank of one already: use gasrun -conduit")
@@ -97,6 +97,9 @@ func parseJobs(o options, conduits, auths, datagrams, losses, bind string, round
 	jo.args = []string{"-run", run, "-time", o.time.String(), "-bursts", strconv.Itoa(o.bursts)}
 	if sizes != "" {
 		jo.args = append(jo.args, "-size", sizes)
+	}
+	if beside != "" {
+		jo.args = append(jo.args, "-beside", beside)
 	}
 	return jo, nil
 }
@@ -195,12 +198,12 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 
 // figureKey identifies a figure in different jobs.
 type figureKey struct {
-	bench, via, metric, ref string
-	size                    int
+	bench, via, metric, ref, beside string
+	size                            int
 }
 
 func figureOf(l *line) figureKey {
-	return figureKey{bench: l.Bench, via: l.Via, metric: l.Metric, ref: l.Ref, size: l.Size}
+	return figureKey{bench: l.Bench, via: l.Via, metric: l.Metric, ref: l.Ref, size: l.Size, beside: l.Beside}
 }
 
 // tally is figures by key and variant, in the order of rounds.
@@ -288,10 +291,10 @@ func (t *tally) print(out io.Writer, rounds int) error {
 		return err
 	}
 	row := func(c ...any) error {
-		_, err := fmt.Fprintf(out, "%-19s %-16s %8s %-10s %-8s %-13s %8s %5s %11s  %-13s %11s %7s %10s\n", c...)
+		_, err := fmt.Fprintf(out, "%-19s %-16s %8s %-10s %-8s %-13s %8s %5s %-8s %11s  %-13s %11s %7s %10s\n", c...)
 		return err
 	}
-	err := row("bench", "via", "size", "metric", "conduit", "auth", "datagram", "loss", "value", "reference", "", "ratio", "over first")
+	err := row("bench", "via", "size", "metric", "conduit", "auth", "datagram", "loss", "beside", "value", "reference", "", "ratio", "over first")
 	for _, k := range t.keys {
 		byVariant := t.rows[k]
 		for i, lines := range byVariant {
@@ -317,7 +320,7 @@ func (t *tally) print(out io.Writer, rounds int) error {
 					relation = digits(q)
 				}
 			}
-			err = row(l.Bench, l.Via, l.sizeText(), l.Metric, l.Conduit, l.Auth, datagram, loss, l.value(l.Value), l.Ref, ref, ratio, relation)
+			err = row(l.Bench, l.Via, l.sizeText(), l.Metric, l.Conduit, l.Auth, datagram, loss, l.Beside, l.value(l.Value), l.Ref, ref, ratio, relation)
 		}
 	}
 	return err

@@ -28,6 +28,7 @@ type options struct {
 	sizes   []int  // the only ones to measure, as in -json; nil: all
 	against string // a file of earlier figures, or ""
 	slack   float64
+	beside  []beside // a set of rows for each
 
 	sim  *simOptions // with -conduit sim
 	jobs *jobOptions // with -conduit and anything else
@@ -53,6 +54,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	sizes := f.String("size", "", "measure these sizes only, `SIZE,...`, such as 8,1M; of am/short numbers of arguments")
 	f.StringVar(&o.against, "against", "", "compare with the figures that -json has written to `FILE`; what became slower is an error")
 	f.Float64Var(&o.slack, "slack", 1, "with -against: what became slower by less than the factor `F` is none")
+	neighbours := f.String("beside", "", "measure each row beside `NEIGHBOUR,...`: nothing, loop, nice (a loop at nice 10), pulse (a loop, on and off); loop*2 is two")
 	conduit := f.String("conduit", "", "start jobs of two ranks on conduits `NAME,...`, without gasrun; \"sim\": simulate all ranks in this process")
 	auth := f.String("auth", "", "with -conduit udp: jobs for each of `MODE,...`: none, authenticated, encrypted")
 	datagram := f.String("datagram", "", "with -conduit udp: jobs for each of these largest datagrams, `BYTES,...`")
@@ -63,7 +65,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	ranks := f.Int("ranks", 4096, "with -conduit sim: scale/... up to `N` ranks")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]]")
+			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]] [-beside NEIGHBOUR,...]")
 			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core] [flags as above]")
 			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N]")
 			f.SetOutput(usage)
@@ -91,7 +93,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 			return o, fmt.Errorf("-%s is for jobs that gasbench starts: it needs -conduit, such as -conduit udp", name)
 		}
 	}
-	for _, name := range []string{"size", "against"} {
+	for _, name := range []string{"size", "against", "beside"} {
 		if simulated && set[name] {
 			return o, fmt.Errorf("-%s is not for simulated jobs", name)
 		}
@@ -117,6 +119,9 @@ func parse(args []string, usage io.Writer) (options, error) {
 		return o, err
 	}
 	o.run, o.named = re, set["run"]
+	if o.beside, err = parseBeside(*neighbours); err != nil {
+		return o, err
+	}
 	if o.time <= 0 {
 		return o, fmt.Errorf("-time %v: it must be more than 0", o.time)
 	}
@@ -124,7 +129,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 		return o, fmt.Errorf("-bursts %d: it must be 1 to %d", o.bursts, maxBursts)
 	}
 	if *conduit != "" {
-		v, err := parseJobs(o, *conduit, *auth, *datagram, *loss, *bind, *rounds, *run, *sizes)
+		v, err := parseJobs(o, *conduit, *auth, *datagram, *loss, *bind, *rounds, *run, *sizes, *neighbours)
 		if err != nil {
 			return o, err
 		}
@@ -150,6 +155,9 @@ func wholeName(run string) (*regexp.Regexp, error) {
 }
 
 func main() {
+	if kind, ok := os.LookupEnv(envNeighbour); ok {
+		neighbour(kind)
+	}
 	if status, ok := launch.Helper(); ok {
 		os.Exit(status)
 	}
@@ -219,51 +227,10 @@ func bench(o options, out io.Writer, progress *os.File) error {
 			}
 		}
 		r := newReport(o, out, progress, j)
-		for _, b := range benchmarks {
-			if !o.run.MatchString(b.name) {
-				continue
-			}
-			why, err := j.meet(b.needs)
-			if err != nil {
+		for _, b := range o.beside {
+			r.beside = b.text
+			if err := b.with(func() error { return j.rows(o, r) }); err != nil {
 				return err
-			}
-			if why != "" {
-				if o.named || b.needs != needDirect && b.needs != needBare {
-					r.leaveOut(b.name, why)
-				}
-				continue
-			}
-			if b.lines != nil {
-				r.doing(b.name)
-				lines, err := b.lines(j, o)
-				if err != nil {
-					return fmt.Errorf("%s: %w", b.name, err)
-				}
-				for i := range lines {
-					lines[i].Bench = b.name
-				}
-				if err := r.add(lines); err != nil {
-					return err
-				}
-				continue
-			}
-			cases, err := b.cases(j)
-			if err != nil {
-				return fmt.Errorf("%s: %w", b.name, err)
-			}
-			for _, c := range cases {
-				if !o.wants(c.size) {
-					continue
-				}
-				c.bench = b.name
-				r.doing(c.title())
-				lines, err := j.measure(&c, o)
-				if err != nil {
-					return fmt.Errorf("%s: %w", c.title(), err)
-				}
-				if err := r.add(lines); err != nil {
-					return err
-				}
 			}
 		}
 		if err := r.close(); err != nil {
@@ -278,4 +245,56 @@ func bench(o options, out io.Writer, progress *os.File) error {
 		err = verdict
 	}
 	return err
+}
+
+// rows measures what o selects, on rank 0.
+func (j *job) rows(o options, r *report) error {
+	for _, b := range benchmarks {
+		if !o.run.MatchString(b.name) {
+			continue
+		}
+		why, err := j.meet(b.needs)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			if o.named || b.needs != needDirect && b.needs != needBare {
+				r.leaveOut(b.name, why)
+			}
+			continue
+		}
+		if b.lines != nil {
+			r.doing(b.name)
+			lines, err := b.lines(j, o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", b.name, err)
+			}
+			for i := range lines {
+				lines[i].Bench = b.name
+			}
+			if err := r.add(lines); err != nil {
+				return err
+			}
+			continue
+		}
+		cases, err := b.cases(j)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		for _, c := range cases {
+			if !o.wants(c.size) {
+				continue
+			}
+			c.bench = b.name
+			r.doing(c.title())
+			lines, err := j.measure(&c, o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.title(), err)
+			}
+			if err := r.add(lines); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -103,6 +103,8 @@ type line struct {
 	Spread [][2]float64 `json:"spread,omitempty"`
 	// Loss is the share of datagrams that a relay loses; nil if there is none.
 	Loss *float64 `json:"loss,omitempty"`
+	// Beside is the neighbour on the machine, by -beside.
+	Beside string `json:"beside,omitempty"`
 	// Low and High are the quartiles, over the bursts, of Ratio, or of Value if there is
 	// no reference. 0: nothing is known of them.
 	Low  float64 `json:"low,omitempty"`

@@ -16,10 +16,12 @@ type report struct {
 	progress *os.File // notes if that is a terminal, or nil
 	err      error
 	all      []line
+	beside   string // the neighbour of the rows that come, by -beside
+	column   bool   // the table names it
 }
 
 func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
-	r := &report{out: out, notes: notes}
+	r := &report{out: out, notes: notes, column: o.beside[0].text != ""}
 	if i, err := notes.Stat(); err == nil && i.Mode()&os.ModeCharDevice != 0 {
 		r.progress = notes
 	}
@@ -33,11 +35,14 @@ func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
 	}
 	_, r.err = fmt.Fprintf(out, "conduit %s%s, %d ranks; medians of %d bursts, each between bursts of its reference\n\n",
 		j.n.Layers().Conduit.Conduit(), sealed, j.n.Size(), o.bursts)
-	r.row("bench", "via", "size", "metric", "value", "p50", "p99", "p99.9", "reference", "", "ratio")
+	r.row("beside", "bench", "via", "size", "metric", "value", "p50", "p99", "p99.9", "reference", "", "ratio")
 	return r
 }
 
-func (r *report) row(c ...any) {
+func (r *report) row(beside string, c ...any) {
+	if r.column && r.err == nil {
+		_, r.err = fmt.Fprintf(r.out, "%-10s ", beside)
+	}
 	if r.err == nil {
 		_, r.err = fmt.Fprintf(r.out, "%-19s %-16s %8s %-10s %11s %11s %11s %11s  %-13s %11s %7s\n", c...)
 	}
@@ -62,8 +67,9 @@ func (r *report) add(lines []line) error {
 	if r.progress != nil {
 		fmt.Fprint(r.progress, "\r\x1b[K")
 	}
-	r.all = append(r.all, lines...)
 	for _, l := range lines {
+		l.Beside = r.beside
+		r.all = append(r.all, l)
 		if r.json != nil {
 			if r.err == nil {
 				r.err = r.json.Encode(l)
@@ -78,7 +84,7 @@ func (r *report) add(lines []line) error {
 		if l.Batch > 0 {
 			p50, p99, p999 = l.value(l.P50), l.value(l.P99), l.value(l.P999)
 		}
-		r.row(l.Bench, l.Via, l.sizeText(), l.Metric, l.value(l.Value), p50, p99, p999, l.Ref, ref, ratio)
+		r.row(l.Beside, l.Bench, l.Via, l.sizeText(), l.Metric, l.value(l.Value), p50, p99, p999, l.Ref, ref, ratio)
 	}
 	return r.err
 }

@@ -23,9 +23,13 @@ func SetSubreaper(on bool) error {
 
 // Affinity lists the processors that the calling thread may run on, ascending.
 // The caller has locked its goroutine to the thread.
-func Affinity() ([]int, error) {
+func Affinity() ([]int, error) { return AffinityOf(0) }
+
+// AffinityOf lists the processors that the first thread of process pid may run on,
+// ascending; 0 is the calling thread.
+func AffinityOf(pid int) ([]int, error) {
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
 		return nil, err
 	}
 	cpus := make([]int, 0, set.Count())
