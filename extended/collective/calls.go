@@ -65,7 +65,7 @@ func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 //go:noinline
 func (c *Member) prepare(a *Call) {
 	w := c.waitingWork()
-	w.c, w.Call, w.waits = c, *a, true
+	w.c, w.Call, w.ls, w.seq, w.call, w.waits = c, *a, &c.links, c.seq, c.call, true
 }
 
 // waitingWork is the work of calls that wait.
@@ -79,20 +79,21 @@ func (c *Member) waitingWork() *work {
 //go:noinline
 func (w *work) clear() (blocks [][]byte) {
 	blocks = w.blocks
-	*w = work{kept: w.kept}
+	clear(w.stages[:cap(w.stages)])
+	*w = work{c: w.c, kept: w.kept, stages: w.stages[:0]}
 	return blocks
 }
 
-// byMessages makes the lists of the call that was prepared, and takes each stage when it is made.
+// byMessages makes the lists of the call that was prepared, and takes their stages.
 // combine is on the stack of the caller.
 func (c *Member) byMessages(combine Combine) (blocks [][]byte, err error) {
 	w := c.work
-	add := adder{&w.made, func() {
-		if err == nil {
-			err = c.take(&w.made, combine)
+	for more := true; more && err == nil; {
+		w.stages = w.stages[:0]
+		more = w.step()
+		for k := 0; k < len(w.stages) && err == nil; k++ {
+			err = c.take(&w.stages[k], combine)
 		}
-	}}
-	for w.step(add) && err == nil {
 	}
 	return w.clear(), err
 }
@@ -114,7 +115,7 @@ func (c *Member) Begin(a *Call, combine Combine) (Handle, error) {
 		return Handle{}, err
 	}
 	o.c, o.Call = c, *a
-	o.more = o.step(adder{&o.made, o.add})
+	o.more = o.step()
 	return o.start(), nil
 }
 

@@ -78,7 +78,7 @@ func (k *card) met() error {
 		a, b = b, a
 	}
 	if a == c.rank {
-		if err := c.tell(b, handlerReady, direct, 0); err != nil {
+		if err := c.tell(b, handlerReady, direct<<8, c.seq, c.call); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (k *card) take(s *stage) error {
 	switch s.do {
 	case stageExpect:
 		c.mu.Lock()
-		c.link(keyAt(cast, 0, c.job(root))).land = landing{open: true, buf: s.buf}
+		c.links.at(keyAt(cast, 0, c.job(root))).land = landing{open: true, buf: s.buf}
 		c.mu.Unlock()
 		return nil
 	case stageReady:
@@ -124,11 +124,11 @@ func (k *card) take(s *stage) error {
 func (k *card) await(root int) error {
 	c := k.c
 	c.mu.Lock()
-	l := &c.link(keyAt(cast, 0, c.job(root))).land
+	l := &c.links.at(keyAt(cast, 0, c.job(root))).land
 	c.mu.Unlock()
 	landed := false // read while mu is held
 	if err := k.wait(root, func() bool {
-		landed = l.begun && l.got == len(l.buf)
+		landed = l.complete()
 		return landed || k.differ()
 	}); err != nil || landed {
 		return err

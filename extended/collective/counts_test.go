@@ -244,7 +244,7 @@ var countedCalls = []counted{
 			return c.ReduceScatterNB(b.large[:b.n*directBlock], make([]byte, directBlock), none)
 		},
 		inner: func(c *Member, b *blanks) error {
-			return c.plan(Call{}, func(w *work, add adder) bool { return w.reduceDirect(add, wholly(b.own), b.in[:len(b.own)]) })
+			return c.plan(Call{}, func(w *work) bool { return w.reduceDirect(wholly(b.own), b.in[:len(b.own)]) })
 		},
 		dense: true, messages: pairs, depth: ring,
 	},
@@ -262,9 +262,14 @@ var countedCalls = []counted{
 }
 
 // plan gives the transfers of all lists of a call that is a part of others.
-func (c *Member) plan(a Call, list func(w *work, add adder) bool) error {
+func (c *Member) plan(a Call, list func(w *work) bool) error {
 	w := work{c: c, Call: a}
-	for list(&w, adder{&w.made, func() { c.team.planned(&w.made) }}) {
+	for more := true; more; {
+		w.stages = w.stages[:0]
+		more = list(&w)
+		for k := range w.stages {
+			c.team.planned(&w.stages[k])
+		}
 	}
 	return nil
 }

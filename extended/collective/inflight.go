@@ -7,7 +7,6 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -33,15 +32,10 @@ type flight struct {
 // op is an operation.
 type op struct {
 	work
-	call    call
-	seq     uint32
-	state   uint8 // opEarly and so on; this and what follows, up to err, under c.mu
-	waiting bool  // for peer, when the stages were taken last
-	ready   bool  // to be ready, rather than for its data
-	peer    int32
-	links   links
-	then    func(error)
-	err     error
+	state uint8 // opEarly and so on; this and what follows, up to err, under c.mu
+	links links
+	then  func(error)
+	err   error
 
 	over    atomic.Bool   // it has ended, with err
 	use     atomic.Uint32 // tells apart the operations that used this memory
@@ -50,11 +44,8 @@ type op struct {
 
 	// The fields below belong to the goroutine that takes stages, and before state is opGoing
 	// to that which begins the call.
-	stages  []stage
 	next    int  // of stages
 	more    bool // there is another list of them
-	sub     int8 // of a stage that sends: subOffered and so on
-	off     int  // bytes that it has sent
 	combine Combine
 	lacks   func() int // lacking, for those that wait
 }
@@ -65,12 +56,6 @@ const (
 	opEntered        // this one has, and makes the list of stages
 	opGoing
 	opOver
-)
-
-// The states of a stage that sends.
-const (
-	subOffered = iota + 1
-	subSending
 )
 
 // engine takes the stages of the operations of a rank.
@@ -164,10 +149,9 @@ func (o *op) recycle() {
 	if len(g.spare) == mostSpare || o.queued || o.running {
 		return
 	}
-	o.err, o.work, o.combine, o.state = nil, work{c: o.c, kept: o.kept}, nil, opEarly
+	o.clear()
+	o.err, o.combine, o.state, o.next = nil, nil, opEarly, 0
 	o.over.Store(false)
-	clear(o.stages)
-	o.stages, o.next, o.sub = o.stages[:0], 0, 0
 	if len(o.kept) > roomKept/8 {
 		o.kept = nil
 	}
@@ -194,7 +178,7 @@ func (c *Member) beginNB(d call, combine Combine) (*op, error) {
 	c.call = d
 	c.remember(c.seq, d)
 	o := c.operation(c.seq)
-	o.c, o.call, o.state, o.combine = c, d, opEntered, combine
+	o.c, o.ls, o.call, o.state, o.combine = c, &o.links, d, opEntered, combine
 	c.flight.going++
 	c.compare()
 	if err := c.broken; err != nil {
@@ -205,8 +189,6 @@ func (c *Member) beginNB(d call, combine Combine) (*op, error) {
 	}
 	return o, nil
 }
-
-func (o *op) add() { o.stages = append(o.stages, o.made) }
 
 // start takes the first stages of o, whose list is made.
 func (o *op) start() Handle {
@@ -337,14 +319,14 @@ func (g *engine) reportOf(c *Member) {
 	g.mu.Unlock()
 }
 
-// announce is Member.announce for all that is to be reported, as far as there is credit.
+// announce tells the other ranks of all mismatches that are to be reported, as far as there is credit.
 func (g *engine) announce() {
 	g.mu.Lock()
 	todo := g.reports
 	g.reports = nil
 	g.mu.Unlock()
 	for _, r := range todo {
-		if g.tell(&r) {
+		if r.tell(false) {
 			g.todo.Add(-1)
 			continue
 		}
@@ -354,11 +336,16 @@ func (g *engine) announce() {
 	}
 }
 
-// tell reports whether r is done.
-func (g *engine) tell(r *report) bool {
+// tellFirst is how many ranks are told of a mismatch before looking whether another rank does so.
+const tellFirst = 32
+
+// tell tells the other ranks of a mismatch that this rank has found, and reports whether it is done: without
+// waits it stops where there is no credit. Very many ranks may find it at once: the lowest of those
+// tells all others, and the others stop when they hear of it.
+func (r *report) tell(waits bool) bool {
 	c := r.c
 	c.mu.Lock()
-	w := c.faultWords()
+	w := c.faultWords() // which stays
 	c.mu.Unlock()
 	for ; r.next < c.size; r.next++ {
 		c.mu.Lock()
@@ -368,19 +355,18 @@ func (g *engine) tell(r *report) bool {
 			return true
 		}
 		// A rank that cannot be told has failed, which all learn.
-		if ok, err := c.e.TryRequestShort(c.job((c.rank+r.next)%c.size), handlerAbort, w[:]...); !ok && err == nil {
+		to := c.job((c.rank + r.next) % c.size)
+		if waits {
+			_ = c.e.RequestShort(to, handlerAbort, w[:]...)
+			if r.next%tellFirst == 0 {
+				c.e.Poll()
+			}
+		} else if ok, err := c.e.TryRequestShort(to, handlerAbort, w[:]...); !ok && err == nil {
 			return false
 		}
 	}
 	return true
 }
-
-// Results of a stage.
-const (
-	stageDone = iota
-	stageWaits
-	stageStalls // without credit
-)
 
 // run takes the stages of o that can be taken; stalled says that there was no credit for one.
 func (o *op) run() (stalled bool) {
@@ -397,148 +383,18 @@ func (o *op) run() (stalled bool) {
 				break
 			}
 			o.stages, o.next = o.stages[:0], 0
-			o.more = o.step(adder{&o.made, o.add})
+			o.more = o.step()
 			continue
 		}
 		var came int
-		s := &o.stages[o.next]
-		if c.team.planned(s) {
-			o.next++
-			continue
-		}
-		switch s.do {
-		case stageCombine:
-			o.combine(s.buf, s.from)
-		case stageCopy:
-			bulk.Copy(s.buf, s.from)
-		case stageFold:
-			foldBlocks(s.buf, s.from, c.size, o.combine)
-		case stageDrop:
-			o.dropDirect(s)
-		case stagePost:
-			c.mu.Lock()
-			o.linkOf(s).land = landing{open: true, buf: s.buf}
-			c.mu.Unlock()
-			came, err = o.tell(s, handlerReady)
-		case stageOffer:
-			came, err = o.tell(s, handlerOffer)
-		case stageAwait, stageHear:
-			came = o.look(s)
-		case stageSend:
-			came, err = o.trySend(s)
-		}
-		if err != nil {
-			break
-		}
-		switch came {
-		case stageWaits:
-			return false
-		case stageStalls:
-			return true
+		came, err = o.attempt(&o.stages[o.next], o.combine)
+		if came != stageDone && err == nil {
+			return came == stageStalls
 		}
 		o.next++
 	}
 	o.retire(err)
 	return false
-}
-
-// linkOf is the link of a stage. Called with mu held.
-func (o *op) linkOf(s *stage) *link {
-	return o.links.at(keyAt(int(s.dir), int(s.far), o.c.job(int(s.rank))))
-}
-
-// word is the key of a stage's link as it travels.
-func (o *op) word(s *stage) uint32 {
-	return o.c.number()<<16 | uint32(s.dir)<<8 | uint32(s.far)
-}
-
-// tell is Member.tell that does not wait.
-func (o *op) tell(s *stage, h am.HandlerID) (int, error) {
-	lo, hi := am.Pack64(o.call.size)
-	return sent(o.c.e.TryRequestShort(o.c.job(int(s.rank)), h, o.seq, o.word(s), uint32(o.call.kind), o.call.root, lo, hi))
-}
-
-// sent is what a stage that sends came to.
-func sent(ok bool, err error) (int, error) {
-	if err != nil || ok {
-		return stageDone, err
-	}
-	return stageStalls, nil
-}
-
-// look is a stage that waits for a message.
-func (o *op) look(s *stage) int {
-	o.c.mu.Lock()
-	defer o.c.mu.Unlock()
-	l := o.linkOf(s)
-	held := l.offered.set
-	if s.do == stageAwait {
-		held = l.land.begun && l.land.got == len(l.land.buf)
-	}
-	return o.waits(held, s.rank, s.do == stageHear)
-}
-
-// waits notes what o waits for, unless held says that it has come. Called with mu held.
-func (o *op) waits(held bool, peer int32, ready bool) int {
-	o.waiting, o.peer, o.ready = !held, peer, ready
-	if held {
-		return stageDone
-	}
-	return stageWaits
-}
-
-// trySend is Member.send that does not wait.
-func (o *op) trySend(s *stage) (int, error) {
-	c := o.c
-	if o.sub != subSending {
-		c.mu.Lock()
-		w := &o.linkOf(s).wanted
-		held := w.set
-		w.set = false
-		came := o.waits(held, s.rank, true)
-		c.mu.Unlock()
-		if !held {
-			if o.sub == subOffered {
-				return came, nil
-			}
-			if said, err := o.tell(s, handlerOffer); said != stageDone || err != nil {
-				return said, err
-			}
-			o.sub = subOffered
-			return came, nil
-		}
-		o.sub, o.off = subSending, 0
-	}
-	to, piece := c.job(int(s.rank)), c.e.MaxMedium()
-	for {
-		k := min(piece, len(s.buf)-o.off)
-		lo, hi := am.Pack64(uint64(o.off))
-		came, err := sent(c.e.TryRequestMedium(to, handlerData, s.buf[o.off:o.off+k], o.seq, o.word(s)|dirNB<<8, lo, hi))
-		if came != stageDone || err != nil {
-			return came, err
-		}
-		if o.off += k; o.off == len(s.buf) {
-			o.sub = 0
-			return stageDone, nil
-		}
-	}
-}
-
-// dropDirect is Member.unlinkDirect.
-func (o *op) dropDirect(s *stage) {
-	o.c.mu.Lock()
-	defer o.c.mu.Unlock()
-	k, ok := o.links.index(keyAt(direct, 0, o.c.job(int(s.rank))))
-	if !ok {
-		return
-	}
-	l := o.links[k]
-	if s.from != nil {
-		l.land = landing{}
-	}
-	if !l.land.open && !l.wanted.set {
-		o.links.remove(k)
-	}
 }
 
 // retire ends o with err, by the goroutine that takes stages.
@@ -562,47 +418,6 @@ func (o *op) retire(err error) {
 	g.wake()
 }
 
-// noteNB is note for a call that does not wait.
-func (c *Member) noteNB(t *am.Token, w *note, key uint32, ready bool) {
-	c.mu.Lock()
-	o := c.inFlight(w.seq)
-	var mine call
-	good := c.broken == nil
-	switch {
-	case !good:
-	case o != nil && o.state != opEarly:
-		mine = o.call
-		good = w.call().matches(mine)
-	case int32(w.seq-c.seq) > 0 && c.left:
-		mine, good = call{kind: kindLeave}, false
-	case int32(w.seq-c.seq) > 0:
-		o = c.operation(w.seq)
-	case w.seq == c.seq && c.active:
-		mine, good = c.call, false
-	default:
-		if mine = (call{kind: kindPast}); int32(w.seq-c.seq) > -historyLen {
-			mine = c.history(w.seq)
-		}
-		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, w, mine)
-	}
-	if !good {
-		c.differ(t, w, mine)
-		return
-	}
-	if o != nil {
-		l := o.links.at(key)
-		if ready {
-			l.wanted = *w
-		} else {
-			l.offered = *w
-		}
-		if g := c.world().engine.Load(); g != nil {
-			g.kick(o)
-		}
-	}
-	c.mu.Unlock()
-}
-
 // gaveUp reports whether this rank may have ended mine, which matches what the sender of w waits in,
 // because the job has failed: not a mismatch, and the sender hears of the failure, too.
 func gaveUp(t *am.Token, w *note, mine call) bool {
@@ -612,24 +427,6 @@ func gaveUp(t *am.Token, w *note, mine call) bool {
 // reports reports whether this rank is in a call, and so will tell others of a mismatch.
 // Called with mu held.
 func (c *Member) reports() bool { return c.active || c.flight != nil && c.flight.going > 0 }
-
-// dataNB takes a piece of data for the call of number seq.
-func (c *Member) dataNB(seq, key uint32, off uint64, payload []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o := c.inFlight(seq)
-	if o == nil {
-		return
-	}
-	k, ok := o.links.index(key)
-	if !ok {
-		return
-	}
-	l := &o.links[k].land
-	if l.take(off, payload) && l.got == len(l.buf) {
-		c.world().engine.Load().kick(o)
-	}
-}
 
 // Handle names a call that was begun without waiting. It may be copied; of all copies one
 // takes the call's result, once.

@@ -23,66 +23,43 @@ func wake(t *am.Token) {
 	ep.Wake(ep.Rank())
 }
 
-func (c *Member) onReady(t *am.Token, args []uint32, _ []byte) {
-	if c.note(t, args, true) {
-		wake(t)
-	}
-}
-
-func (c *Member) onOffer(t *am.Token, args []uint32, _ []byte) {
-	if c.note(t, args, false) {
-		wake(t)
-	}
-}
-
-// note keeps what a waiting rank has said, and answers if their calls do not match. It reports
-// whether the goroutines of this rank have to look. It is where a waiting rank's stack is deepest.
-func (c *Member) note(t *am.Token, args []uint32, ready bool) (kept bool) {
+// note keeps what a waiting rank has said, and answers if their calls do not match. A waiting rank's
+// stack is deepest here.
+func (c *Member) note(t *am.Token, args []uint32, ready bool) {
 	w := note{
 		set: true, seq: args[0], src: uint32(t.Src()),
 		kind: kindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
 	}
 	key, ok := keyOf(args[1], t.Src())
 	if !ok {
-		return false
+		return
 	}
 	c = c.at(args[1] >> 16)
-	if w.kind&kindNB != 0 {
-		c.noteNB(t, &w, key, ready)
-		return true
-	}
 	c.mu.Lock()
-	l := c.link(key)
-	in := &l.offered
-	if ready {
-		in = &l.wanted
-	}
 	asked := -1 // phase
 	mine, good := c.call, c.broken == nil
+	o := c.inFlight(w.seq)
+	var ls *links
 	switch ahead := int32(w.seq - c.seq); {
 	case !good:
+	case o != nil && o.state != opEarly:
+		mine, ls = o.call, &o.links
+		good = w.call().matches(mine)
 	case ahead > 0 && c.left:
 		mine, good = call{kind: kindLeave}, false
-	case !ready && in.later(w.seq): // messages may overtake each other
+	case ahead > 0 && w.kind&kindNB != 0:
+		o = c.operation(w.seq)
+		ls = &o.links
 	case ahead > 0:
-		*in = w
-		if c.phases != nil {
-			if int32(w.seq-c.ahead) > 0 {
-				c.ahead = w.seq
-			}
-			// While mu is held this rank cannot make the call.
-			if phase, ok := c.phases.Waiting(); ok {
-				asked = int(phase)
-			}
-		}
+		ls = &c.links
 	case ahead == 0 && c.active:
-		*in = w
+		ls = &c.links
 		good = w.call().matches(mine)
 	default:
 		// A call ends when all ranks that were to get something have it, so a
 		// receiver that waits is in another call than this rank was. A sender's
 		// offer may have been on its way since before the end.
-		if mine = (call{kind: kindPast}); ahead > -historyLen || c.inFlight(w.seq) != nil {
+		if mine = (call{kind: kindPast}); ahead > -historyLen {
 			mine = c.history(w.seq)
 		}
 		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, &w, mine)
@@ -90,15 +67,43 @@ func (c *Member) note(t *am.Token, args []uint32, ready bool) (kept bool) {
 			good = !c.shared.stuck(t.Src(), wordOf(w.seq, w.call()))
 		}
 	}
+	if good && ls != nil {
+		asked = c.keep(&w, ls.at(key), ready)
+		if w.kind&kindNB != 0 {
+			if g := c.world().engine.Load(); g != nil {
+				g.kick(o)
+			}
+		}
+	}
 	if !good {
 		c.differ(t, &w, mine)
-		return true
-	}
-	c.mu.Unlock()
-	if asked >= 0 {
+	} else if c.mu.Unlock(); asked >= 0 {
 		c.ask(t, &w, uint32(asked))
 	}
-	return true
+	wake(t)
+}
+
+// keep keeps w, of this call or a later one, in its link. It returns the phase of the barrier that this
+// rank waits for, if the rank of w waits for it in a later call, or -1. Called with mu held.
+func (c *Member) keep(w *note, l *link, ready bool) (asked int) {
+	in := &l.wanted
+	if !ready {
+		if in = &l.offered; in.later(w.seq) {
+			return -1 // messages may overtake each other
+		}
+	}
+	*in = *w
+	if c.phases == nil || w.kind&kindNB != 0 || int32(w.seq-c.seq) <= 0 {
+		return -1
+	}
+	if int32(w.seq-c.ahead) > 0 {
+		c.ahead = w.seq
+	}
+	// While mu is held this rank cannot make the call.
+	if phase, ok := c.phases.Waiting(); ok {
+		return int(phase)
+	}
+	return -1
 }
 
 // differ notes that a rank which waits in w is in another call than mine, and answers it.
@@ -225,10 +230,11 @@ func (c *Member) finish(err error) error {
 	c.mu.Lock()
 	c.active = false
 	c.unlink()
-	d, seq, report := c.call, c.seq, c.report
+	d, seq, found := c.call, c.seq, c.report
+	c.report = false
 	c.mu.Unlock()
-	if report {
-		c.announce()
+	if found {
+		(&report{c, 1}).tell(true)
 	}
 	c.busy.Store(false)
 	if err != nil {
@@ -257,39 +263,6 @@ func (c *Member) callNumber(seq uint32) string {
 		s += " of team " + strconv.Itoa(int(c.team.number))
 	}
 	return s
-}
-
-// tellFirst is how many ranks are told of a mismatch before looking whether
-// another rank does so.
-const tellFirst = 32
-
-// announce tells the other ranks of a mismatch that this rank has found. Very many
-// may find it at once: the lowest of those tells all others, and the others stop
-// when they hear of it.
-func (c *Member) announce() {
-	c.mu.Lock()
-	report := c.report
-	c.report = false
-	c.mu.Unlock()
-	if !report {
-		return
-	}
-	c.mu.Lock()
-	w := c.faultWords() // which stays
-	c.mu.Unlock()
-	for k := 1; k < c.size; k++ {
-		// A rank that cannot be told has failed, which all learn.
-		_ = c.e.RequestShort(c.job((c.rank+k)%c.size), handlerAbort, w[:]...)
-		if k%tellFirst == 0 {
-			c.e.Poll()
-			c.mu.Lock()
-			spared := c.spared
-			c.mu.Unlock()
-			if spared {
-				return
-			}
-		}
-	}
 }
 
 // Refuse takes part in a call that the caller has found to have wrong arguments, and

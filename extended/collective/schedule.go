@@ -9,21 +9,20 @@ import (
 
 // A collective is a schedule: lists of stages, of which the next is made when all stages of the
 // one before are done. So a list may depend on what has come, and what only this rank does between
-// transfers is done where the list is made. A call that waits takes each stage as it is made
-// (Member.take); one that does not keeps the list, and arrivals take its stages (op.run). Both send
+// transfers is done where the list is made. A call that waits takes one stage after the other
+// (Member.take); of one that does not, arrivals take the stages (op.run). Both send
 // the same messages and combine in the same order.
 
 // The stages.
 const (
 	stagePost    = iota // say that data is to land in buf
-	stageAwait          // until it has
+	stageAwait          // until it has; then combine from into buf, if from is not nil
 	stageSend           // buf, when the receiver is ready
 	stageOffer          // of nothing: this rank is in the barrier
 	stageHear           // until such an offer has come; up to here transfers
 	stageCombine        // from into buf
 	stageCopy           // from to buf
 	stageFold           // the blocks of all ranks in from into buf: foldBlocks
-	stageDrop           // the link for direct transfers, with what came by it if from is not nil
 	// By the card, in calls that wait; rank is the root.
 	stageExpect    // data that is cast, in buf
 	stageReady     // for that: the root waits for all
@@ -38,39 +37,17 @@ type stage struct {
 	do, dir, far uint8 // far is i
 }
 
-// adder takes the stages of a list, in order: each is made in stage, which is not on the stack that
-// every rank of a large job has while it waits.
-type adder struct {
-	stage *stage
-	take  func()
+// add appends a stage to the list.
+func (w *work) add(do, dir, i, rank int, buf, from []byte) {
+	w.stages = append(w.stages, stage{buf: buf, from: from, do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank)})
 }
 
-// transfer is not inlined, so that what makes lists needs little stack.
-//
-//go:noinline
-func (add adder) transfer(do, dir, i, rank int, buf []byte) {
-	s := add.stage
-	s.do, s.dir, s.far, s.rank = uint8(do), uint8(dir), uint8(i), int32(rank)
-	s.buf, s.from = buf, nil
-	add.take()
-}
-
-func (add adder) post(dir, i, rank int, buf []byte) { add.transfer(stagePost, dir, i, rank, buf) }
-func (add adder) await(dir, i, rank int)            { add.transfer(stageAwait, dir, i, rank, nil) }
-func (add adder) send(dir, i, rank int, buf []byte) { add.transfer(stageSend, dir, i, rank, buf) }
-
-// local is a stage that is no transfer.
-//
-//go:noinline
-func (add adder) local(do, rank int, buf, from []byte) {
-	s := add.stage
-	s.do, s.dir, s.far, s.rank = uint8(do), 0, 0, int32(rank)
-	s.buf, s.from = buf, from
-	add.take()
-}
-
-func (add adder) combine(acc, in []byte) { add.local(stageCombine, 0, acc, in) }
-func (add adder) copy(to, from []byte)   { add.local(stageCopy, 0, to, from) }
+func (w *work) post(dir, i, rank int, buf []byte)    { w.add(stagePost, dir, i, rank, buf, nil) }
+func (w *work) await(dir, i, rank int)               { w.add(stageAwait, dir, i, rank, nil, nil) }
+func (w *work) send(dir, i, rank int, buf []byte)    { w.add(stageSend, dir, i, rank, buf, nil) }
+func (w *work) local(do, rank int, buf, from []byte) { w.add(do, 0, 0, rank, buf, from) }
+func (w *work) merge(acc, in []byte)                 { w.local(stageCombine, 0, acc, in) }
+func (w *work) copy(to, from []byte)                 { w.local(stageCopy, 0, to, from) }
 
 // call is what must be the same on all ranks.
 func (a *Call) call() call {
@@ -91,10 +68,19 @@ type work struct {
 	c *Member
 	Call
 
+	ls   *links   // of the call
 	kept []uint64 // room that is kept from one call to the next
 
-	made  stage // see adder
-	waits bool  // the caller waits for the call
+	stages []stage // of the list that was made last
+	link   *link   // of the stage that was looked at last
+	off    int     // bytes that a stage which sends has sent
+	call   call
+	seq    uint32
+	peer   int32 // see waiting
+	// waiting says that the stage which was looked at last waits for peer: to be ready, or for its data.
+	waiting, ready bool
+	waits          bool // the caller waits for the call
+	sub            int8 // of a stage that sends: subOffered and so on
 
 	part, k, posted int // of a call that consists of several; round, or partner; see direct
 	room            []byte
@@ -103,47 +89,53 @@ type work struct {
 	blocks          [][]byte
 }
 
+// The states of a stage that sends.
+const (
+	subOffered = iota + 1
+	subSending
+)
+
 // card reports whether the card makes the call: those that wait.
 func (w *work) card() bool { return w.waits && w.c.card != nil }
 
 // step makes the next list of stages; more says that another one follows.
-func (w *work) step(add adder) (more bool) {
+func (w *work) step() (more bool) {
 	switch w.kind {
 	case kindBarrier:
-		w.barrier(add)
+		w.barrier()
 	case kindBroadcast:
-		w.broadcast(add, w.root, w.own)
+		w.broadcast(w.root, w.own)
 	case kindReduce:
-		w.reduce(add, w.root, w.own)
+		w.reduce(w.root, w.own)
 	case kindAllReduce, kindAgree, kindLeave, kindClose:
 		if w.unit > 0 {
-			return w.allReduceDirect(add)
+			return w.allReduceDirect()
 		}
-		w.allReduce(add)
+		w.allReduce()
 	case kindSplit:
 		if w.all == nil {
-			w.allReduce(add)
+			w.allReduce()
 			return false
 		}
-		return w.allGather(add, w.own, w.all)
+		return w.allGather(w.own, w.all)
 	case kindGather:
-		return w.gatherTo(add)
+		return w.gatherTo()
 	case kindAllGather:
-		return w.allGather(add, w.own, w.all)
+		return w.allGather(w.own, w.all)
 	case kindScatter:
-		w.scatter(add, w.root, w.all, w.own)
+		w.scatter(w.root, w.all, w.own)
 	case kindExchange:
-		return w.exchange(add, w.own, w.all)
+		return w.exchange(w.own, w.all)
 	case kindReduceScatter:
-		return w.reduceScatter(add)
+		return w.reduceScatter()
 	case kindScan, kindExclusiveScan:
-		w.scan(add)
+		w.scan()
 	case kindGatherV:
-		return w.gatherV(add)
+		return w.gatherV()
 	case kindAllGatherV:
-		return w.allGatherV(add)
+		return w.allGatherV()
 	case kindExchangeV:
-		return w.exchangeV(add)
+		return w.exchangeV()
 	}
 	return false
 }
@@ -161,64 +153,55 @@ func (w *work) keep(n int) []byte {
 	return words(&w.kept, n)
 }
 
-func (w *work) barrier(add adder) {
+func (w *work) barrier() {
 	c := w.c
 	for i := 0; 1<<i < c.size; i++ {
-		add.transfer(stageOffer, down, i, c.below(i), nil)
-		add.transfer(stageHear, down, i, c.above(i), nil)
+		w.add(stageOffer, down, i, c.below(i), nil, nil)
+		w.add(stageHear, down, i, c.above(i), nil, nil)
 	}
 }
 
 // broadcast spreads buf of root to all.
-func (w *work) broadcast(add adder, root int, buf []byte) {
-	w.expect(add, root, buf)
+func (w *work) broadcast(root int, buf []byte) {
+	w.expect(root, buf)
 	if w.card() {
-		add.local(stageReady, root, nil, nil)
+		w.local(stageReady, root, nil, nil)
 	}
-	w.spread(add, root, buf)
+	w.spread(root, buf)
 }
 
-// expect is the first half of broadcast, and not inlined as the second waits: buf is overwritten from now on, though
-// not before the root comes to spread.
-//
-//go:noinline
-func (w *work) expect(add adder, root int, buf []byte) {
+// expect is the first half of broadcast: buf is overwritten from now on, though not before the root
+// comes to spread.
+func (w *work) expect(root int, buf []byte) {
 	dir, i, rank, ok := w.c.source(root)
 	switch {
 	case !ok:
 	case w.card():
-		add.local(stageExpect, root, buf, nil)
+		w.local(stageExpect, root, buf, nil)
 	default:
-		add.post(dir, i, rank, buf)
+		w.post(dir, i, rank, buf)
 	}
 }
 
-func (w *work) spread(add adder, root int, buf []byte) {
+func (w *work) spread(root int, buf []byte) {
 	dir, i, rank, ok := w.c.source(root)
 	switch {
 	case w.card() && ok:
-		add.local(stageAwaitCast, root, nil, nil)
+		w.local(stageAwaitCast, root, nil, nil)
 	case w.card():
-		add.local(stageCast, 0, buf, nil)
+		w.local(stageCast, 0, buf, nil)
 	default:
 		if ok {
-			add.await(dir, i, rank)
+			w.await(dir, i, rank)
 		}
-		w.sendBelow(add, root, buf)
+		w.c.toBelow(root, func(dir, i, rank int) { w.send(dir, i, rank, buf) })
 	}
-}
-
-// sendBelow is not inlined: its stack is not that of await.
-//
-//go:noinline
-func (w *work) sendBelow(add adder, root int, buf []byte) {
-	w.c.toBelow(root, func(dir, i, rank int) { add.send(dir, i, rank, buf) })
 }
 
 // reduce combines acc of all ranks into acc of root; the others' acc holds
 // something in between then. The contribution of later places in
 // the tree is combined into that of earlier ones. The order depends on root and size only.
-func (w *work) reduce(add adder, root int, acc []byte) {
+func (w *work) reduce(root int, acc []byte) {
 	c := w.c
 	p := c.relative(root)
 	kids := c.fanout(p)
@@ -227,16 +210,15 @@ func (w *work) reduce(add adder, root int, acc []byte) {
 	for first := 0; first < kids; first += batch {
 		last := min(first+batch, kids)
 		for i := first; i < last; i++ {
-			add.post(up, i, c.below(i), room[(i-first)*stride:][:len(acc)])
+			w.post(up, i, c.below(i), room[(i-first)*stride:][:len(acc)])
 		}
 		for i := first; i < last; i++ {
-			add.await(up, i, c.below(i))
-			add.combine(acc, room[(i-first)*stride:][:len(acc)])
+			w.add(stageAwait, up, i, c.below(i), acc, room[(i-first)*stride:][:len(acc)])
 		}
 	}
 	if p != 0 {
 		i := bits.TrailingZeros(uint(p))
-		add.send(up, i, c.above(i), acc)
+		w.send(up, i, c.above(i), acc)
 	}
 }
 
@@ -253,43 +235,43 @@ func batchOf(kids, size int) (batch, stride int) {
 // allReduce is reduce of own with the result on all ranks. What comes back is announced before
 // anything is sent up: the result then meets ranks that are ready for it. It cannot come
 // before this rank has sent own.
-func (w *work) allReduce(add adder) {
-	w.expect(add, 0, w.own)
-	w.reduce(add, 0, w.own)
-	w.spread(add, 0, w.own)
+func (w *work) allReduce() {
+	w.expect(0, w.own)
+	w.reduce(0, w.own)
+	w.spread(0, w.own)
 }
 
 // gather collects one block of each rank at root, in order of their places
 // there. buf has room for the blocks of all ranks at and below this one, or is own if
 // there are none below.
-func (w *work) gather(add adder, root int, own, buf []byte) {
+func (w *work) gather(root int, own, buf []byte) {
 	block, p := len(own), w.c.relative(root)
 	bulk.Copy(buf, own)
-	w.collect(add, root, buf, func(i int) (from, n int) { return block << i, block * w.c.subtree(p+1<<i) })
+	w.collect(root, buf, func(i int) (from, n int) { return block << i, block * w.c.subtree(p+1<<i) })
 }
 
 // collect has the data of the ranks below this one land in buf, which begins with its own,
 // and sends all of it up. below says which bytes are from the place at distance 2^i.
-func (w *work) collect(add adder, root int, buf []byte, below func(i int) (from, n int)) {
+func (w *work) collect(root int, buf []byte, below func(i int) (from, n int)) {
 	c := w.c
 	p := c.relative(root)
 	kids := c.fanout(p)
 	for i := range kids {
 		from, n := below(i)
-		add.post(up, i, c.below(i), buf[from:][:n])
+		w.post(up, i, c.below(i), buf[from:][:n])
 	}
 	for i := range kids {
-		add.await(up, i, c.below(i))
+		w.await(up, i, c.below(i))
 	}
 	if p != 0 {
 		i := bits.TrailingZeros(uint(p))
-		add.send(up, i, c.above(i), buf)
+		w.send(up, i, c.above(i), buf)
 	}
 }
 
 // gatherTo is gather at root's all, where blocks are moved from the order of places, which
 // begin with root, to that of ranks.
-func (w *work) gatherTo(add adder) (more bool) {
+func (w *work) gatherTo() (more bool) {
 	p := w.c.relative(w.root)
 	if w.part == 1 {
 		rotate(w.all, w.root*len(w.own))
@@ -303,7 +285,7 @@ func (w *work) gatherTo(add adder) (more bool) {
 	default:
 		buf = w.keep(len(w.own) * w.c.subtree(p))
 	}
-	w.gather(add, w.root, w.own, buf)
+	w.gather(w.root, w.own, buf)
 	w.part = 1
 	return p == 0 && w.root != 0
 }
@@ -311,27 +293,27 @@ func (w *work) gatherTo(add adder) (more bool) {
 // allGather copies the own of all ranks into all. By the card the broadcast from rank 0 needs no
 // barrier: each rank expects it before it takes part in gather, and rank 0 casts when it has heard
 // of all. Nothing comes into all before this rank has sent what it has gathered there.
-func (w *work) allGather(add adder, own, all []byte) (more bool) {
+func (w *work) allGather(own, all []byte) (more bool) {
 	c := w.c
 	if block := len(own); c.directly(len(all)) {
 		if w.k == 0 {
 			bulk.Copy(all[c.rank*block:], own)
 		}
-		return w.direct(add, wholly(own), evenly(all, block))
+		return w.direct(wholly(own), evenly(all, block))
 	}
 	if w.card() {
-		w.expect(add, 0, all)
+		w.expect(0, all)
 	}
-	w.gather(add, 0, own, all[:len(own)*c.subtree(c.rank)])
+	w.gather(0, own, all[:len(own)*c.subtree(c.rank)])
 	if !w.card() {
-		w.expect(add, 0, all)
+		w.expect(0, all)
 	}
-	w.spread(add, 0, all)
+	w.spread(0, all)
 	return false
 }
 
 // scatter is gather backwards: own is this rank's block of root's all.
-func (w *work) scatter(add adder, root int, all, own []byte) {
+func (w *work) scatter(root int, all, own []byte) {
 	c := w.c
 	block, p := len(own), c.relative(root)
 	kids := c.fanout(p)
@@ -341,35 +323,35 @@ func (w *work) scatter(add adder, root int, all, own []byte) {
 			buf = w.keep(block * c.subtree(p))
 		}
 		i := bits.TrailingZeros(uint(p))
-		add.post(down, i, c.above(i), buf)
-		add.await(down, i, c.above(i))
+		w.post(down, i, c.above(i), buf)
+		w.await(down, i, c.above(i))
 	}
 	for i := kids - 1; i >= 0; i-- {
 		if n := c.subtree(p + 1<<i); p != 0 {
-			add.send(down, i, c.below(i), buf[block<<i:][:block*n])
+			w.send(down, i, c.below(i), buf[block<<i:][:block*n])
 		} else {
-			add.send(down, i, c.below(i), wrapped(all, block, c.below(i), n))
+			w.send(down, i, c.below(i), wrapped(all, block, c.below(i), n))
 		}
 	}
 	switch {
 	case p == 0:
-		add.copy(own, all[root*block:][:block])
+		w.copy(own, all[root*block:][:block])
 	case kids > 0:
-		add.copy(own, buf[:block])
+		w.copy(own, buf[:block])
 	}
 }
 
 // exchange sends block r of out to rank r and has block r of in come from there. In
 // round i blocks that have 2^i ranks to go, and whatever they have to go after that, move
 // on by so many (Bruck et al. 1997).
-func (w *work) exchange(add adder, out, in []byte) (more bool) {
+func (w *work) exchange(out, in []byte) (more bool) {
 	c := w.c
 	block := len(out) / c.size
 	if c.directly(len(out)) {
 		if w.k == 0 {
 			bulk.Copy(in[c.rank*block:], out[c.rank*block:][:block])
 		}
-		return w.direct(add, evenly(out, block), evenly(in, block))
+		return w.direct(evenly(out, block), evenly(in, block))
 	}
 	// Block j of room is to go j ranks, and later one that has come j ranks.
 	if w.k == 0 {
@@ -391,9 +373,9 @@ func (w *work) exchange(add adder, out, in []byte) (more bool) {
 	}
 	if i := w.k; 1<<i < c.size {
 		n := moved(i, func(way []byte, at int) int { return bulk.Copy(in[at:], way) })
-		add.post(down, i, c.above(i), in[n:][:n])
-		add.send(down, i, c.below(i), in[:n])
-		add.await(down, i, c.above(i))
+		w.post(down, i, c.above(i), in[n:][:n])
+		w.send(down, i, c.below(i), in[:n])
+		w.await(down, i, c.above(i))
 		w.k++
 		return true
 	}
@@ -407,35 +389,35 @@ func (w *work) exchange(add adder, out, in []byte) (more bool) {
 // scan leaves in own the combination of all ranks up to this one and in all
 // that of all ranks below it, if there are any; all may be nil. The Combine makes acc the
 // combination of in, which is of lower ranks, and acc.
-func (w *work) scan(add adder) {
+func (w *work) scan() {
 	c, acc, before := w.c, w.own, w.all
 	in := words(&w.kept, len(acc))
 	for i := 0; 1<<i < c.size; i++ {
 		has := c.rank >= 1<<i
 		if has {
-			add.post(down, i, c.above(i), in)
+			w.post(down, i, c.above(i), in)
 		}
 		if c.rank+1<<i < c.size {
-			add.send(down, i, c.below(i), acc)
+			w.send(down, i, c.below(i), acc)
 		}
 		if !has {
 			continue
 		}
-		add.await(down, i, c.above(i))
+		w.await(down, i, c.above(i))
 		switch {
 		case before == nil:
 		case i == 0:
-			add.copy(before, in)
+			w.copy(before, in)
 		default:
-			add.combine(before, in)
+			w.merge(before, in)
 		}
-		add.combine(acc, in)
+		w.merge(acc, in)
 	}
 }
 
 // direct sends out of each other rank there, and has data from it land in its in, one partner in
 // a list. Both ranks know how long that is; nothing is sent of what is empty.
-func (w *work) direct(add adder, out, in pieces) (more bool) {
+func (w *work) direct(out, in pieces) (more bool) {
 	c := w.c
 	if w.k == 0 {
 		w.k, w.posted = 1, 1
@@ -447,17 +429,15 @@ func (w *work) direct(add adder, out, in pieces) (more bool) {
 	for ; w.posted < c.size && w.posted < w.k+window; w.posted++ {
 		from := around(c.rank, -w.posted, c.size)
 		if b := in.of(from); len(b) > 0 {
-			add.post(direct, 0, from, b)
+			w.post(direct, 0, from, b)
 		}
 	}
 	to, from := around(c.rank, w.k, c.size), around(c.rank, -w.k, c.size)
 	if b := out.of(to); len(b) > 0 {
-		add.send(direct, 0, to, b)
-		add.local(stageDrop, to, nil, nil)
+		w.send(direct, 0, to, b)
 	}
 	if b := in.of(from); len(b) > 0 {
-		add.await(direct, 0, from)
-		add.local(stageDrop, from, nil, b)
+		w.await(direct, 0, from)
 	}
 	w.k++
 	return true
@@ -465,49 +445,49 @@ func (w *work) direct(add adder, out, in pieces) (more bool) {
 
 // reduceDirect combines the out of this rank, which each rank has as long as own is here, and
 // leaves it in own.
-func (w *work) reduceDirect(add adder, out pieces, own []byte) (more bool) {
+func (w *work) reduceDirect(out pieces, own []byte) (more bool) {
 	c, stride := w.c, strideOf(len(own))
 	if w.k == 0 && len(own) > 0 {
 		w.room = w.keep(stride * c.size)
 		bulk.Copy(w.room[c.rank*stride:], out.of(c.rank))
 	}
-	if w.direct(add, out, pieces{all: w.room, stride: stride, size: len(own)}) {
+	if w.direct(out, pieces{all: w.room, stride: stride, size: len(own)}) {
 		return true
 	}
 	if len(own) > 0 {
-		add.local(stageFold, 0, own, w.room)
+		w.local(stageFold, 0, own, w.room)
 	}
 	return false
 }
 
 // allReduceDirect is allReduce of own, which has elements of unit bytes: each rank combines
 // a part of them for all.
-func (w *work) allReduceDirect(add adder) (more bool) {
+func (w *work) allReduceDirect() (more bool) {
 	c, acc := w.c, w.own
 	per := (len(acc)/w.unit + c.size - 1) / c.size
 	all := evenly(acc, (per+7)&^7*w.unit) // each begins at a multiple of 8 bytes
 	own := all.of(c.rank)
 	if w.part == 0 {
-		if w.reduceDirect(add, all, own) {
+		if w.reduceDirect(all, own) {
 			return true
 		}
 		w.part = 1
 	}
-	return w.direct(add, wholly(own), all)
+	return w.direct(wholly(own), all)
 }
 
 // reduceScatter leaves in own the combination of block rank of the all of all ranks.
-func (w *work) reduceScatter(add adder) (more bool) {
+func (w *work) reduceScatter() (more bool) {
 	if w.c.directly(len(w.all)) {
-		return w.reduceDirect(add, evenly(w.all, len(w.own)), w.own)
+		return w.reduceDirect(evenly(w.all, len(w.own)), w.own)
 	}
-	w.reduce(add, 0, w.all)
-	w.scatter(add, 0, w.all, w.own)
+	w.reduce(0, w.all)
+	w.scatter(0, w.all, w.own)
 	return false
 }
 
 // exchangeV sends out[r] to rank r, for all r, and leaves in blocks what the ranks send to this one.
-func (w *work) exchangeV(add adder) (more bool) {
+func (w *work) exchangeV() (more bool) {
 	c := w.c
 	if w.part == 0 {
 		if w.lens == nil {
@@ -516,24 +496,24 @@ func (w *work) exchangeV(add adder) (more bool) {
 				binary.LittleEndian.PutUint64(w.lens[8*r:], uint64(len(b)))
 			}
 		}
-		if w.exchange(add, w.lens, w.whole) {
+		if w.exchange(w.lens, w.whole) {
 			return true
 		}
 		w.part, w.blocks = 1, cut(w.whole)
 		bulk.Copy(w.blocks[c.rank], w.out[c.rank])
 	}
-	return w.direct(add, pieces{list: w.out}, pieces{list: w.blocks})
+	return w.direct(pieces{list: w.out}, pieces{list: w.blocks})
 }
 
 // gatherV leaves in blocks the own of all ranks at root.
-func (w *work) gatherV(add adder) (more bool) {
+func (w *work) gatherV() (more bool) {
 	w.part++
 	switch w.part {
 	case 1:
-		w.gatherLengths(add, w.root)
+		w.gatherLengths(w.root)
 		return true
 	case 2:
-		w.gatherData(add, w.root)
+		w.gatherData(w.root)
 		return true
 	}
 	if w.c.rank == w.root {
@@ -546,13 +526,13 @@ func (w *work) gatherV(add adder) (more bool) {
 
 // gatherLengths leaves in lens the lengths of what the ranks give from this one's place on, as
 // far as they are below it in the tree of root.
-func (w *work) gatherLengths(add adder, root int) {
+func (w *work) gatherLengths(root int) {
 	w.lens = make([]byte, 8*w.c.subtree(w.c.relative(root)))
-	w.gather(add, root, binary.LittleEndian.AppendUint64(nil, uint64(len(w.own))), w.lens)
+	w.gather(root, binary.LittleEndian.AppendUint64(nil, uint64(len(w.own))), w.lens)
 }
 
 // gatherData leaves in data what these ranks give.
-func (w *work) gatherData(add adder, root int) {
+func (w *work) gatherData(root int) {
 	c := w.c
 	p := c.relative(root)
 	w.data = w.own
@@ -560,20 +540,20 @@ func (w *work) gatherData(add adder, root int) {
 		w.data = make([]byte, sumLengths(w.lens, 0, len(w.lens)/8))
 		bulk.Copy(w.data, w.own)
 	}
-	w.collect(add, root, w.data, func(i int) (from, n int) {
+	w.collect(root, w.data, func(i int) (from, n int) {
 		return sumLengths(w.lens, 0, 1<<i), sumLengths(w.lens, 1<<i, c.subtree(p+1<<i))
 	})
 }
 
 // allGatherV leaves in blocks the own of all ranks on all ranks, of which room has the lengths.
-func (w *work) allGatherV(add adder) (more bool) {
+func (w *work) allGatherV() (more bool) {
 	c := w.c
 	const lengthsOfAll, lengths, data, all, last, directly = 0, 1, 2, 3, 4, 5
 	switch w.part {
 	case lengthsOfAll:
 		w.part, w.room = lengths, make([]byte, 8*c.size)
 		binary.LittleEndian.PutUint64(w.room[8*c.rank:], uint64(len(w.own)))
-		w.allGather(add, w.room[8*c.rank:][:8], w.room)
+		w.allGather(w.room[8*c.rank:][:8], w.room)
 		return true
 	case lengths:
 		total := sumLengths(w.room, 0, c.size)
@@ -586,28 +566,28 @@ func (w *work) allGatherV(add adder) (more bool) {
 			w.whole = make([]byte, total)
 		}
 		if w.card() { // as for allGather
-			w.expect(add, 0, w.whole)
+			w.expect(0, w.whole)
 		}
 		w.part = data
-		w.gatherLengths(add, 0)
+		w.gatherLengths(0)
 		return true
 	case data:
 		w.part = all
-		w.gatherData(add, 0)
+		w.gatherData(0)
 		return true
 	case all:
 		if c.rank == 0 {
 			w.whole = w.data
 		}
 		if !w.card() {
-			w.expect(add, 0, w.whole)
+			w.expect(0, w.whole)
 		}
 		w.part = last
-		w.spread(add, 0, w.whole)
+		w.spread(0, w.whole)
 		return true
 	case last:
 		w.blocks = filled(w.room, w.whole)
 		return false
 	}
-	return w.direct(add, wholly(w.own), pieces{list: w.blocks})
+	return w.direct(wholly(w.own), pieces{list: w.blocks})
 }

@@ -463,7 +463,7 @@ func (s *shared) await(w awaited) error {
 	var err error
 	seq, d := callOf(w.word)
 	for r := first; r >= 0 && err == nil; r = s.lacking(r+1, c.size) {
-		if err = c.tellOf(r, handlerOffer, slots, 0, seq, d); seq == c.seq && d.kind.waitsForAll() {
+		if err = c.tell(r, handlerOffer, slots<<8, seq, d); seq == c.seq && d.kind.waitsForAll() {
 			break
 		}
 	}
@@ -500,7 +500,7 @@ func (s *shared) tellOdd(w awaited, odd int) error {
 		}
 	}
 	seq, d := callOf(w.word)
-	if err := c.tellOf(odd, handlerReady, slots, 0, seq, d); err != nil {
+	if err := c.tell(odd, handlerReady, slots<<8, seq, d); err != nil {
 		return err
 	}
 	return c.waitFor(odd, true, nil, func() bool { return false })

@@ -228,7 +228,7 @@ func TestSharedPolls(t *testing.T) {
 	const later = 1000
 	must(t, "shm", 2, func(m *member) error {
 		if m.rank == 0 {
-			if err := m.tellOf(1, handlerOffer, direct, 0, m.seq+later, call{}); err != nil {
+			if err := m.tell(1, handlerOffer, direct<<8, m.seq+later, call{}); err != nil {
 				return err
 			}
 		}

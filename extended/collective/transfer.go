@@ -43,9 +43,6 @@ func keyAt(dir, i, rank int) uint32 {
 	return uint32(dir<<8 | i)
 }
 
-// link is the link of a key. Called with mu held.
-func (c *Member) link(key uint32) *link { return c.links.at(key) }
-
 // links are in order of their keys.
 type links []*link
 
@@ -57,7 +54,9 @@ func (ls *links) at(key uint32) *link {
 	}
 	l := spareLinks.Get().(*link)
 	l.key = key
-	*ls = slices.Insert(*ls, k, l)
+	*ls = append(*ls, nil) // not slices.Insert, which takes more of a waiting rank's stack
+	copy((*ls)[k+1:], (*ls)[k:])
+	(*ls)[k] = l
 	return l
 }
 
@@ -84,24 +83,15 @@ func (ls *links) drop() {
 	*ls = (*ls)[:0]
 }
 
-// unlinkDirect gives back the link for direct transfers with rank if the call under way
-// needs it no longer: a call may have a partner in each rank of a large job. landed says
-// that the data from rank has landed.
-func (c *Member) unlinkDirect(rank int, landed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, ok := c.links.index(keyAt(direct, 0, c.job(rank)))
-	if !ok {
+// done gives back link l of call seq if it has nothing more to say: a call may have a partner in each
+// rank of a large job.
+func (ls *links) done(l *link, seq uint32) {
+	if l.land.open || l.wanted.set || l.offered.later(seq) {
 		return
 	}
-	l := c.links[k]
-	if landed {
-		l.land = landing{}
+	if k, ok := ls.index(l.key); ok {
+		ls.remove(k)
 	}
-	if l.land.open || l.wanted.set || l.offered.later(c.seq) {
-		return
-	}
-	c.links.remove(k)
 }
 
 // spareLinks are links that no rank of this process uses.
@@ -138,18 +128,27 @@ func (c *Member) onData(t *am.Token, args []uint32, payload []byte) {
 		return
 	}
 	c = c.at(args[1] >> 16)
-	off := am.Unpack64(args[2], args[3])
+	c.mu.Lock()
+	var o *op
+	ls := &c.links
 	if args[1]>>8&dirNB != 0 {
-		c.dataNB(args[0], key, off, payload)
-	} else {
-		c.mu.Lock()
-		if l := &c.link(key).land; args[0] == c.seq {
-			l.take(off, payload)
+		if o = c.inFlight(args[0]); o != nil {
+			ls = &o.links
 		}
-		c.mu.Unlock()
 	}
+	if o != nil || args[1]>>8&dirNB == 0 && args[0] == c.seq {
+		if k, ok := ls.index(key); ok {
+			l := &(*ls)[k].land
+			if l.take(am.Unpack64(args[2], args[3]), payload) && o != nil && l.complete() {
+				c.world().engine.Load().kick(o)
+			}
+		}
+	}
+	c.mu.Unlock()
 	wake(t)
 }
+
+func (l *landing) complete() bool { return l.begun && l.got == len(l.buf) }
 
 // take puts a piece of data at off, if there is room for it.
 func (l *landing) take(off uint64, payload []byte) bool {
@@ -170,93 +169,163 @@ func keyOf(w uint32, src int) (key uint32, ok bool) {
 	return keyAt(dir, i, src), dir < directions && i < maxDistance
 }
 
-// take does what stage s says, and waits for it.
+// take takes stage s, and waits for it.
 func (c *Member) take(s *stage, combine Combine) error {
-	if c.team.planned(s) {
-		return nil
+	for {
+		came, err := c.work.attempt(s, combine)
+		if came != stageWaits || err != nil {
+			return err
+		}
+		if err := c.waitFor(int(s.rank), s.do == stageSend, nil, func() bool { return c.work.held(s) }); err != nil {
+			return err
+		}
 	}
-	dir, i, rank := int(s.dir), int(s.far), int(s.rank)
-	switch s.do {
-	case stagePost:
-		return c.post(dir, i, rank, s.buf)
-	case stageAwait:
-		return c.await(dir, i, rank)
-	case stageSend:
-		return c.send(dir, i, rank, s.buf)
-	}
-	return c.takeLocal(s, combine)
 }
 
-// takeLocal is take of what is no transfer by messages. Its stack is not that of transfers.
+// Results of a stage.
+const (
+	stageDone = iota
+	stageWaits
+	stageStalls // without credit
+)
+
+// attempt takes stage s as far as it can be taken without waiting for other ranks' messages. It is
+// not inlined: a rank that waits needs no stack for it.
 //
 //go:noinline
-func (c *Member) takeLocal(s *stage, combine Combine) error {
+func (w *work) attempt(s *stage, combine Combine) (came int, err error) {
+	c := w.c
+	if c.team.planned(s) {
+		return stageDone, nil
+	}
 	switch s.do {
+	case stagePost:
+		c.mu.Lock()
+		w.linkOf(s).land = landing{open: true, buf: s.buf}
+		c.mu.Unlock()
+		return w.tell(s, handlerReady)
+	case stageOffer:
+		return w.tell(s, handlerOffer)
+	case stageAwait, stageHear:
+		if held, err := w.look(s); !held {
+			return stageWaits, err
+		}
+		if s.from != nil {
+			combine(s.buf, s.from)
+		}
+	case stageSend:
+		return w.trySend(s)
 	case stageCombine:
 		combine(s.buf, s.from)
 	case stageCopy:
 		bulk.Copy(s.buf, s.from)
 	case stageFold:
 		foldBlocks(s.buf, s.from, c.size, combine)
-	case stageDrop:
-		c.unlinkDirect(int(s.rank), s.from != nil)
 	default:
-		return c.card.take(s)
+		return stageDone, c.card.take(s)
 	}
-	return nil
+	return stageDone, nil
 }
 
-// post says that data from rank is to land in buf.
-//
-//go:noinline
-func (c *Member) post(dir, i, rank int, buf []byte) error {
-	c.mu.Lock()
-	c.link(keyAt(dir, i, c.job(rank))).land = landing{open: true, buf: buf}
-	c.mu.Unlock()
-	return c.tell(rank, handlerReady, dir, i)
+// linkOf is the link of a stage. Called with mu held.
+func (w *work) linkOf(s *stage) *link {
+	w.link = w.ls.at(keyAt(int(s.dir), int(s.far), w.c.job(int(s.rank))))
+	return w.link
 }
 
-// tell says to rank which call this rank is in and for what it waits.
-func (c *Member) tell(rank int, h am.HandlerID, dir, i int) error {
-	return c.tellOf(rank, h, dir, i, c.seq, c.call)
+// word is the key of a stage's link as it travels.
+func (w *work) word(s *stage) uint32 {
+	return w.c.number()<<16 | uint32(s.dir)<<8 | uint32(s.far)
 }
 
-// tellOf is tell of call d, of number seq.
-func (c *Member) tellOf(rank int, h am.HandlerID, dir, i int, seq uint32, d call) error {
+// tell says to the rank of s which call this rank is in and for what it waits.
+func (w *work) tell(s *stage, h am.HandlerID) (int, error) {
+	if w.waits {
+		return stageDone, w.c.tell(int(s.rank), h, w.word(s), w.seq, w.call)
+	}
+	lo, hi := am.Pack64(w.call.size)
+	return sent(w.c.e.TryRequestShort(w.c.job(int(s.rank)), h, w.seq, w.word(s), uint32(w.call.kind), w.call.root, lo, hi))
+}
+
+// tell says to rank that this one is in call d, of number seq, and waits by the link of word.
+func (c *Member) tell(rank int, h am.HandlerID, word, seq uint32, d call) error {
 	lo, hi := am.Pack64(d.size)
-	return c.e.RequestShort(c.job(rank), h, seq, c.number()<<16|uint32(dir)<<8|uint32(i), uint32(d.kind), d.root, lo, hi)
+	return c.e.RequestShort(c.job(rank), h, seq, word, uint32(d.kind), d.root, lo, hi)
 }
 
-// await waits until the data that was posted for has landed.
-func (c *Member) await(dir, i, rank int) error {
-	c.mu.Lock()
-	l := &c.link(keyAt(dir, i, c.job(rank))).land
-	c.mu.Unlock()
-	return c.waitFor(rank, false, nil, func() bool { return l.begun && l.got == len(l.buf) })
+// sent is what a stage that sends came to.
+func sent(ok bool, err error) (int, error) {
+	if err != nil || ok {
+		return stageDone, err
+	}
+	return stageStalls, nil
 }
 
-// send waits until rank is ready and sends it data.
-func (c *Member) send(dir, i, rank int, data []byte) error {
-	c.mu.Lock()
-	w := &c.link(keyAt(dir, i, c.job(rank))).wanted
-	ready := w.set && w.seq == c.seq
-	c.mu.Unlock()
-	if !ready {
-		if err := c.tell(rank, handlerOffer, dir, i); err != nil {
-			return err
+// held reports whether what stage s, which was looked at, waits for has come. Called with mu held.
+func (w *work) held(s *stage) bool {
+	switch s.do {
+	case stageSend:
+		return w.link.wanted.set && w.link.wanted.seq == w.seq
+	case stageHear:
+		return w.link.offered.set
+	}
+	return w.link.land.complete()
+}
+
+// look reports whether what stage s waits for has come, and takes it then.
+func (w *work) look(s *stage) (held bool, err error) {
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	l := w.linkOf(s)
+	held = w.held(s) && w.c.broken == nil
+	w.waiting, w.peer, w.ready = !held, s.rank, s.do != stageAwait
+	if !held {
+		return false, w.c.broken
+	}
+	switch s.do {
+	case stageSend:
+		l.wanted.set = false
+	case stageAwait:
+		l.land = landing{}
+	default:
+		return true, nil
+	}
+	w.ls.done(l, w.seq)
+	return true, nil
+}
+
+// trySend sends buf to a rank that is ready for it, or tells it once that this one waits for that.
+func (w *work) trySend(s *stage) (came int, err error) {
+	if w.sub != subSending {
+		switch held, err := w.look(s); {
+		case err != nil || !held && w.sub == subOffered:
+			return stageWaits, err
+		case !held:
+			if came, err = w.tell(s, handlerOffer); came == stageDone {
+				w.sub, came = subOffered, stageWaits
+			}
+			return came, err
+		}
+		w.sub, w.off = subSending, 0
+	}
+	to, word := w.c.job(int(s.rank)), w.word(s)
+	if w.waits {
+		w.sub = 0
+		return stageDone, inPieces(s.buf, w.c.e.MaxMedium(), func(part []byte, lo, hi uint32) error {
+			return w.c.e.RequestMedium(to, handlerData, part, w.seq, word, lo, hi)
+		})
+	}
+	for piece := w.c.e.MaxMedium(); ; {
+		k := min(piece, len(s.buf)-w.off)
+		lo, hi := am.Pack64(uint64(w.off))
+		if came, err = sent(w.c.e.TryRequestMedium(to, handlerData, s.buf[w.off:w.off+k], w.seq, word|dirNB<<8, lo, hi)); came != stageDone || err != nil {
+			return came, err
+		}
+		if w.off += k; w.off == len(s.buf) {
+			w.sub = 0
+			return stageDone, nil
 		}
 	}
-	if err := c.waitFor(rank, true, nil, func() bool { return w.set && w.seq == c.seq }); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	w.set = false
-	c.mu.Unlock()
-	word := c.number()<<16 | uint32(dir)<<8 | uint32(i)
-	to, piece := c.job(rank), c.e.MaxMedium()
-	return inPieces(data, piece, func(part []byte, lo, hi uint32) error {
-		return c.e.RequestMedium(to, handlerData, part, c.seq, word, lo, hi)
-	})
 }
 
 // inPieces calls send with pieces of data, of so many bytes at most, and where each begins; of
