@@ -27,7 +27,7 @@ func (p *pair) admit(c conduits.Class)  { p.key &^= (pairRank + 1) << c }
 // pairs is a table of pairs by rank with open addressing: a rank that talks to
 // log N others, as those of a tree do, needs a few hundred bytes for it.
 type pairs struct {
-	t []pair // a power of two, at most 3/4 full
+	t []pair // a power of two, at most 7/8 full
 	n int
 }
 
@@ -47,7 +47,7 @@ func (p *pairs) of(rank int) *pair {
 	}
 	i := p.slot(int32(rank))
 	if p.t[i].key == 0 {
-		if 4*(p.n+1) > 3*len(p.t) {
+		if 8*(p.n+1) > 7*len(p.t) {
 			p.grow(2 * len(p.t))
 			i = p.slot(int32(rank))
 		}

@@ -56,14 +56,17 @@ func (j *Job) start(e *Endpoint, at Time, f func()) {
 	th.sibling, e.threads = e.threads, th
 	j.live++
 	th.resume, th.end = iter.Pull(func(yield func(struct{}) bool) {
+		// th and f alone are kept for every rank.
 		th.yield, th.g = yield, sys.Goroutine()
-		j.running.Store(th)
+		th.e.j.running.Store(th)
 		// Also when f ends its goroutine or panics, which resume passes on.
 		defer func() {
 			if p := recover(); p != nil {
 				// Passed on it would lose its stack.
-				defer panic(&PanicError{Rank: e.rank, Value: p, Stack: debug.Stack()})
+				defer panic(&PanicError{Rank: th.e.rank, Value: p, Stack: debug.Stack()})
 			}
+			e := th.e
+			j := e.j
 			th.state = over
 			j.live--
 			e.forget(th)
@@ -73,7 +76,7 @@ func (j *Job) start(e *Endpoint, at Time, f func()) {
 				e.poller = nil
 			}
 		}()
-		if e.crashed {
+		if th.e.crashed {
 			return
 		}
 		f()

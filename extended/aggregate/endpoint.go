@@ -75,16 +75,16 @@ type Aggregator struct {
 	most       int // bytes of a batch
 	columns    int // of the grid that routes go by; 0 if every rank sends to every other
 
-	busy   atomic.Bool // a goroutine is in a call
-	inside bool        // and what it pushes further down its stack does not wait
-	torn   bool        // a function of a box has panicked, so that some of what came is lost
-	opened uint32      // boxes opened so far
-	boxes  []*Box      // those that are open
-	todo   []*peer     // what there is to be sent to
+	busy    atomic.Bool // a goroutine is in a call
+	waiting atomic.Bool // the goroutine in a call may sleep
+	inside  bool        // what it pushes further down its stack does not wait
+	torn    bool        // a function of a box has panicked, so that some of what came is lost
+	opened  uint32      // boxes opened so far
+	boxes   []*Box      // those that are open
+	todo    []*peer     // what there is to be sent to
 
-	waiting atomic.Bool   // the goroutine in a call may sleep
-	news    atomic.Uint64 // counts what handlers have brought
-	seen    uint64        // of news, when the last step began
+	news atomic.Uint64 // counts what handlers have brought
+	seen uint64        // of news, when the last step began
 
 	waves waves
 

@@ -26,8 +26,8 @@ type Party interface {
 type waves struct {
 	wave   uint32 // under way; counts all of a job
 	told   bool   // this rank has told its parent, or as rank 0 concluded
-	before uint64 // handled, in the wave before
-	second bool   // there was one before in this Sync
+	second bool   // there was a wave before in this Sync
+	before uint64 // handled, in that
 
 	// By handlers, with the endpoint's lock held.
 	ups      []counts // of children, by the logarithm of their distance

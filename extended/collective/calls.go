@@ -65,7 +65,7 @@ func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 //go:noinline
 func (c *Member) prepare(a *Call) {
 	w := c.waitingWork()
-	w.c, w.Call, w.ls, w.seq, w.call, w.waits = c, *a, &c.links, c.seq, c.call, true
+	w.c, w.Call, w.ls, w.seq, w.call = c, *a, &c.links, c.seq, c.call
 }
 
 // waitingWork is the work of calls that wait.
@@ -76,11 +76,16 @@ func (c *Member) waitingWork() *work {
 	return c.work
 }
 
+// clear ends the call, of which it keeps the rooms alone.
+//
 //go:noinline
 func (w *work) clear() (blocks [][]byte) {
-	blocks = w.blocks
+	if w.lists != nil {
+		blocks = w.blocks
+		*w.lists = lists{}
+	}
 	clear(w.stages[:cap(w.stages)])
-	*w = work{c: w.c, kept: w.kept, stages: w.stages[:0]}
+	*w = work{c: w.c, kept: w.kept, stages: w.stages[:0], lists: w.lists}
 	return blocks
 }
 
@@ -92,7 +97,7 @@ func (c *Member) byMessages(combine Combine) (blocks [][]byte, err error) {
 		w.stages = w.stages[:0]
 		more = w.step()
 		for k := 0; k < len(w.stages) && err == nil; k++ {
-			err = c.take(&w.stages[k], combine)
+			err = c.take(k, combine)
 		}
 	}
 	return w.clear(), err

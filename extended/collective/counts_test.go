@@ -263,7 +263,7 @@ var countedCalls = []counted{
 
 // plan gives the transfers of all lists of a call that is a part of others.
 func (c *Member) plan(a Call, list func(w *work) bool) error {
-	w := work{c: c, Call: a}
+	w := work{c: c, Call: a, lists: new(lists)}
 	for more := true; more; {
 		w.stages = w.stages[:0]
 		more = list(&w)

@@ -101,7 +101,8 @@ type Member struct {
 	report bool // this rank found broken and has not told the others
 	spared bool // a rank below this one tells them
 
-	left bool // of a team: the rank is at the end of its program
+	left  bool // of a team: the rank is at the end of its program
+	ended bool // of the job, likewise
 
 	flight *flight                // calls that do not wait; nil as long as there was none
 	engine atomic.Pointer[engine] // of the job's endpoint; nil likewise

@@ -141,13 +141,16 @@ func (g *engine) recycled() *op {
 	return new(op)
 }
 
-// recycle keeps o, which is over and taken, to be used again, unless the engine has it.
-func (o *op) recycle() {
+// recycle keeps o, which is over, to be used again, unless the engine has it, and returns its result.
+func (o *op) recycle() (blocks [][]byte) {
+	if o.lists != nil {
+		blocks = o.blocks
+	}
 	g := o.c.engineOf()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.spare) == mostSpare || o.queued || o.running {
-		return
+		return blocks
 	}
 	o.clear()
 	o.err, o.combine, o.state, o.next = nil, nil, opEarly, 0
@@ -156,6 +159,7 @@ func (o *op) recycle() {
 		o.kept = nil
 	}
 	g.spare = append(g.spare, o)
+	return blocks
 }
 
 // beginNB begins call d, whose list of stages the caller makes. Then it calls start.
@@ -387,7 +391,7 @@ func (o *op) run() (stalled bool) {
 			continue
 		}
 		var came int
-		came, err = o.attempt(&o.stages[o.next], o.combine)
+		came, err = o.attempt(o.next, o.combine)
 		if came != stageDone && err == nil {
 			return came == stageStalls
 		}
@@ -481,9 +485,8 @@ func (h Handle) WaitUntil(stop func() bool) (blocks [][]byte, done bool, err err
 	if !o.use.CompareAndSwap(h.use, h.use+1) {
 		return nil, true, h.taken()
 	}
-	blocks, err = o.blocks, o.err
-	o.recycle()
-	return blocks, true, err
+	err = o.err
+	return o.recycle(), true, err
 }
 
 // Try is Wait that returns false in place of waiting, after one poll.

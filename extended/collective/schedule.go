@@ -16,13 +16,14 @@ import (
 // The stages.
 const (
 	stagePost    = iota // say that data is to land in buf
-	stageAwait          // until it has; then combine from into buf, if from is not nil
+	stageAwait          // until it has, and combine it into buf if that is not nil
 	stageSend           // buf, when the receiver is ready
 	stageOffer          // of nothing: this rank is in the barrier
 	stageHear           // until such an offer has come; up to here transfers
-	stageCombine        // from into buf
-	stageCopy           // from to buf
-	stageFold           // the blocks of all ranks in from into buf: foldBlocks
+	stageFrom           // nothing: the next stage takes what it combines or copies from buf
+	stageCombine        // that into buf
+	stageCopy           // that to buf
+	stageFold           // that, which is blocks of all ranks, into buf: foldBlocks
 	// By the card, in calls that wait; rank is the root.
 	stageExpect    // data that is cast, in buf
 	stageReady     // for that: the root waits for all
@@ -32,22 +33,28 @@ const (
 
 // stage is one of them; dir, i and rank name the transfer as for Member.post.
 type stage struct {
-	buf, from    []byte
+	buf          []byte
 	rank         int32
 	do, dir, far uint8 // far is i
 }
 
 // add appends a stage to the list.
-func (w *work) add(do, dir, i, rank int, buf, from []byte) {
-	w.stages = append(w.stages, stage{buf: buf, from: from, do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank)})
+func (w *work) add(do, dir, i, rank int, buf []byte) {
+	w.stages = append(w.stages, stage{buf: buf, do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank)})
 }
 
-func (w *work) post(dir, i, rank int, buf []byte)    { w.add(stagePost, dir, i, rank, buf, nil) }
-func (w *work) await(dir, i, rank int)               { w.add(stageAwait, dir, i, rank, nil, nil) }
-func (w *work) send(dir, i, rank int, buf []byte)    { w.add(stageSend, dir, i, rank, buf, nil) }
-func (w *work) local(do, rank int, buf, from []byte) { w.add(do, 0, 0, rank, buf, from) }
-func (w *work) merge(acc, in []byte)                 { w.local(stageCombine, 0, acc, in) }
-func (w *work) copy(to, from []byte)                 { w.local(stageCopy, 0, to, from) }
+func (w *work) post(dir, i, rank int, buf []byte) { w.add(stagePost, dir, i, rank, buf) }
+func (w *work) await(dir, i, rank int)            { w.add(stageAwait, dir, i, rank, nil) }
+func (w *work) send(dir, i, rank int, buf []byte) { w.add(stageSend, dir, i, rank, buf) }
+
+// local is stage do, which is no transfer, with what it takes from another place.
+func (w *work) local(do int, buf, from []byte) {
+	w.add(stageFrom, 0, 0, 0, from)
+	w.add(do, 0, 0, 0, buf)
+}
+
+func (w *work) merge(acc, in []byte) { w.local(stageCombine, acc, in) }
+func (w *work) copy(to, from []byte) { w.local(stageCopy, to, from) }
 
 // call is what must be the same on all ranks.
 func (a *Call) call() call {
@@ -73,20 +80,25 @@ type work struct {
 
 	stages []stage // of the list that was made last
 	link   *link   // of the stage that was looked at last
-	off    int     // bytes that a stage which sends has sent
 	call   call
 	seq    uint32
 	peer   int32 // see waiting
+	pieces int32 // that a stage which sends has sent
 	// waiting says that the stage which was looked at last waits for peer: to be ready, or for its data.
 	waiting, ready bool
-	waits          bool // the caller waits for the call
 	sub            int8 // of a stage that sends: subOffered and so on
+	part           int8 // of a call that consists of several
+	k              int  // round, or partner
+	*lists
+}
 
-	part, k, posted int // of a call that consists of several; round, or partner; see direct
-	room            []byte
-	lens, data      []byte // of the ranks at and below this one
-	whole           []byte // of all ranks
-	blocks          [][]byte
+// lists are what calls need that take many lists; other calls have none.
+type lists struct {
+	posted     int // see direct
+	room       []byte
+	lens, data []byte // of the ranks at and below this one
+	whole      []byte // of all ranks
+	blocks     [][]byte
 }
 
 // The states of a stage that sends.
@@ -96,10 +108,19 @@ const (
 )
 
 // card reports whether the card makes the call: those that wait.
-func (w *work) card() bool { return w.waits && w.c.card != nil }
+func (w *work) card() bool { return w.waits() && w.c.card != nil }
+
+// waits reports whether the caller waits for the call.
+func (w *work) waits() bool { return w.ls == &w.c.links }
 
 // step makes the next list of stages; more says that another one follows.
 func (w *work) step() (more bool) {
+	switch w.kind {
+	case kindAllReduce, kindAllGather, kindExchange, kindReduceScatter, kindGatherV, kindAllGatherV, kindExchangeV:
+		if w.lists == nil && (w.kind > kindAllGather || w.c.directly(max(len(w.own), len(w.all)))) {
+			w.lists = new(lists)
+		}
+	}
 	switch w.kind {
 	case kindBarrier:
 		w.barrier()
@@ -111,11 +132,10 @@ func (w *work) step() (more bool) {
 		if w.unit > 0 {
 			return w.allReduceDirect()
 		}
-		w.allReduce()
+		return w.allReduce()
 	case kindSplit:
 		if w.all == nil {
-			w.allReduce()
-			return false
+			return w.allReduce()
 		}
 		return w.allGather(w.own, w.all)
 	case kindGather:
@@ -156,8 +176,8 @@ func (w *work) keep(n int) []byte {
 func (w *work) barrier() {
 	c := w.c
 	for i := 0; 1<<i < c.size; i++ {
-		w.add(stageOffer, down, i, c.below(i), nil, nil)
-		w.add(stageHear, down, i, c.above(i), nil, nil)
+		w.add(stageOffer, down, i, c.below(i), nil)
+		w.add(stageHear, down, i, c.above(i), nil)
 	}
 }
 
@@ -165,7 +185,7 @@ func (w *work) barrier() {
 func (w *work) broadcast(root int, buf []byte) {
 	w.expect(root, buf)
 	if w.card() {
-		w.local(stageReady, root, nil, nil)
+		w.add(stageReady, 0, 0, root, nil)
 	}
 	w.spread(root, buf)
 }
@@ -177,7 +197,7 @@ func (w *work) expect(root int, buf []byte) {
 	switch {
 	case !ok:
 	case w.card():
-		w.local(stageExpect, root, buf, nil)
+		w.add(stageExpect, 0, 0, root, buf)
 	default:
 		w.post(dir, i, rank, buf)
 	}
@@ -187,9 +207,9 @@ func (w *work) spread(root int, buf []byte) {
 	dir, i, rank, ok := w.c.source(root)
 	switch {
 	case w.card() && ok:
-		w.local(stageAwaitCast, root, nil, nil)
+		w.add(stageAwaitCast, 0, 0, root, nil)
 	case w.card():
-		w.local(stageCast, 0, buf, nil)
+		w.add(stageCast, 0, 0, 0, buf)
 	default:
 		if ok {
 			w.await(dir, i, rank)
@@ -213,7 +233,7 @@ func (w *work) reduce(root int, acc []byte) {
 			w.post(up, i, c.below(i), room[(i-first)*stride:][:len(acc)])
 		}
 		for i := first; i < last; i++ {
-			w.add(stageAwait, up, i, c.below(i), acc, room[(i-first)*stride:][:len(acc)])
+			w.add(stageAwait, up, i, c.below(i), acc)
 		}
 	}
 	if p != 0 {
@@ -235,10 +255,15 @@ func batchOf(kids, size int) (batch, stride int) {
 // allReduce is reduce of own with the result on all ranks. What comes back is announced before
 // anything is sent up: the result then meets ranks that are ready for it. It cannot come
 // before this rank has sent own.
-func (w *work) allReduce() {
+func (w *work) allReduce() (more bool) {
+	if w.part == 1 {
+		w.spread(0, w.own)
+		return false
+	}
+	w.part = 1
 	w.expect(0, w.own)
 	w.reduce(0, w.own)
-	w.spread(0, w.own)
+	return true
 }
 
 // gather collects one block of each rank at root, in order of their places
@@ -455,7 +480,7 @@ func (w *work) reduceDirect(out pieces, own []byte) (more bool) {
 		return true
 	}
 	if len(own) > 0 {
-		w.local(stageFold, 0, own, w.room)
+		w.local(stageFold, own, w.room)
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package collective
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math/bits"
 	"slices"
 	"sort"
@@ -39,7 +40,6 @@ const maxTeams = 1<<16 - 1
 type numbers struct {
 	by    map[uint16]*Member // what was heard of a number, also when its team is closed
 	taken map[uint16]bool    // by a team, or by a Split that is being made
-	left  bool               // the rank is at the end of its program
 }
 
 // job is the rank of the job that is rank r here.
@@ -111,7 +111,7 @@ func (c *Member) teamAt(number uint16) *Member {
 	}
 	t := c.teams.by[number]
 	if t == nil {
-		t = &Member{names: c.names, e: c.e, spot: spot{rank: -1}, team: &team{world: c, number: number}, left: c.teams.left}
+		t = &Member{names: c.names, e: c.e, spot: spot{rank: -1}, team: &team{world: c, number: number}, left: c.ended}
 		c.teams.by[number] = t
 	}
 	return t
@@ -310,7 +310,7 @@ func (c *Member) Close() error {
 		// No message of the team needs to be answered any more. What comes late is told
 		// from messages of the next team by the number of its call.
 		w.teams.by[c.team.number] = &Member{
-			names: c.names, e: c.e, spot: spot{rank: -1}, seq: c.seq, links: c.links, flight: c.flight, left: w.teams.left,
+			names: c.names, e: c.e, spot: spot{rank: -1}, seq: c.seq, links: c.links, flight: c.flight, left: w.ended,
 			team: &team{world: w, number: c.team.number},
 		}
 		delete(w.teams.taken, c.team.number)
@@ -324,13 +324,10 @@ func (c *Member) Close() error {
 // program is at its end.
 func (c *Member) leaveTeams() {
 	c.mu.Lock()
+	c.ended = true
 	var all []*Member
-	if c.teams == nil {
-		c.teams = &numbers{by: map[uint16]*Member{}, taken: map[uint16]bool{}}
-	}
-	c.teams.left = true
-	for _, t := range c.teams.by {
-		all = append(all, t)
+	if c.teams != nil {
+		all = slices.Collect(maps.Values(c.teams.by))
 	}
 	c.mu.Unlock()
 	sort.Slice(all, func(i, j int) bool { return all[i].team.number < all[j].team.number })

@@ -169,10 +169,10 @@ func keyOf(w uint32, src int) (key uint32, ok bool) {
 	return keyAt(dir, i, src), dir < directions && i < maxDistance
 }
 
-// take takes stage s, and waits for it.
-func (c *Member) take(s *stage, combine Combine) error {
-	for {
-		came, err := c.work.attempt(s, combine)
+// take takes stage k, and waits for it.
+func (c *Member) take(k int, combine Combine) error {
+	for s := &c.work.stages[k]; ; {
+		came, err := c.work.attempt(k, combine)
 		if came != stageWaits || err != nil {
 			return err
 		}
@@ -189,12 +189,12 @@ const (
 	stageStalls // without credit
 )
 
-// attempt takes stage s as far as it can be taken without waiting for other ranks' messages. It is
+// attempt takes stage k as far as it can be taken without waiting for other ranks' messages. It is
 // not inlined: a rank that waits needs no stack for it.
 //
 //go:noinline
-func (w *work) attempt(s *stage, combine Combine) (came int, err error) {
-	c := w.c
+func (w *work) attempt(k int, combine Combine) (came int, err error) {
+	c, s := w.c, &w.stages[k]
 	if c.team.planned(s) {
 		return stageDone, nil
 	}
@@ -207,20 +207,22 @@ func (w *work) attempt(s *stage, combine Combine) (came int, err error) {
 	case stageOffer:
 		return w.tell(s, handlerOffer)
 	case stageAwait, stageHear:
-		if held, err := w.look(s); !held {
+		in, held, err := w.look(s)
+		if !held {
 			return stageWaits, err
 		}
-		if s.from != nil {
-			combine(s.buf, s.from)
+		if s.buf != nil {
+			combine(s.buf, in)
 		}
 	case stageSend:
 		return w.trySend(s)
+	case stageFrom:
 	case stageCombine:
-		combine(s.buf, s.from)
+		combine(s.buf, w.stages[k-1].buf)
 	case stageCopy:
-		bulk.Copy(s.buf, s.from)
+		bulk.Copy(s.buf, w.stages[k-1].buf)
 	case stageFold:
-		foldBlocks(s.buf, s.from, c.size, combine)
+		foldBlocks(s.buf, w.stages[k-1].buf, c.size, combine)
 	default:
 		return stageDone, c.card.take(s)
 	}
@@ -240,7 +242,7 @@ func (w *work) word(s *stage) uint32 {
 
 // tell says to the rank of s which call this rank is in and for what it waits.
 func (w *work) tell(s *stage, h am.HandlerID) (int, error) {
-	if w.waits {
+	if w.waits() {
 		return stageDone, w.c.tell(int(s.rank), h, w.word(s), w.seq, w.call)
 	}
 	lo, hi := am.Pack64(w.call.size)
@@ -272,32 +274,32 @@ func (w *work) held(s *stage) bool {
 	return w.link.land.complete()
 }
 
-// look reports whether what stage s waits for has come, and takes it then.
-func (w *work) look(s *stage) (held bool, err error) {
+// look reports whether what stage s waits for has come, and takes it then: data is what has landed.
+func (w *work) look(s *stage) (data []byte, held bool, err error) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	l := w.linkOf(s)
 	held = w.held(s) && w.c.broken == nil
 	w.waiting, w.peer, w.ready = !held, s.rank, s.do != stageAwait
 	if !held {
-		return false, w.c.broken
+		return nil, false, w.c.broken
 	}
 	switch s.do {
 	case stageSend:
 		l.wanted.set = false
 	case stageAwait:
-		l.land = landing{}
+		data, l.land = l.land.buf, landing{}
 	default:
-		return true, nil
+		return nil, true, nil
 	}
 	w.ls.done(l, w.seq)
-	return true, nil
+	return data, true, nil
 }
 
 // trySend sends buf to a rank that is ready for it, or tells it once that this one waits for that.
 func (w *work) trySend(s *stage) (came int, err error) {
 	if w.sub != subSending {
-		switch held, err := w.look(s); {
+		switch _, held, err := w.look(s); {
 		case err != nil || !held && w.sub == subOffered:
 			return stageWaits, err
 		case !held:
@@ -306,22 +308,23 @@ func (w *work) trySend(s *stage) (came int, err error) {
 			}
 			return came, err
 		}
-		w.sub, w.off = subSending, 0
+		w.sub, w.pieces = subSending, 0
 	}
 	to, word := w.c.job(int(s.rank)), w.word(s)
-	if w.waits {
+	if w.waits() {
 		w.sub = 0
 		return stageDone, inPieces(s.buf, w.c.e.MaxMedium(), func(part []byte, lo, hi uint32) error {
 			return w.c.e.RequestMedium(to, handlerData, part, w.seq, word, lo, hi)
 		})
 	}
-	for piece := w.c.e.MaxMedium(); ; {
-		k := min(piece, len(s.buf)-w.off)
-		lo, hi := am.Pack64(uint64(w.off))
-		if came, err = sent(w.c.e.TryRequestMedium(to, handlerData, s.buf[w.off:w.off+k], w.seq, word|dirNB<<8, lo, hi)); came != stageDone || err != nil {
+	for piece := w.c.e.MaxMedium(); ; w.pieces++ {
+		off := int(w.pieces) * piece
+		k := min(piece, len(s.buf)-off)
+		lo, hi := am.Pack64(uint64(off))
+		if came, err = sent(w.c.e.TryRequestMedium(to, handlerData, s.buf[off:off+k], w.seq, word|dirNB<<8, lo, hi)); came != stageDone || err != nil {
 			return came, err
 		}
-		if w.off += k; w.off == len(s.buf) {
+		if off+k == len(s.buf) {
 			w.sub = 0
 			return stageDone, nil
 		}

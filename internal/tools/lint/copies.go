@@ -43,9 +43,10 @@ var brief = map[string]string{
 	"conduits/udp/seal/sealer.go":                   "Seal",
 	"conduits/udp/self.go":                          "message sendSelf",
 	"extended/aggregate/endpoint.go":                "step push",
-	"extended/collective/inflight.go":               "recycle pass",
+	"extended/collective/calls.go":                  "clear",
+	"extended/collective/inflight.go":               "pass",
 	"extended/collective/shared.go":                 "put take fold",
-	"extended/collective/transfer.go":               "drop unlink",
+	"extended/collective/transfer.go":               "at drop unlink",
 
 	"extended/rma.go":           "fill",
 	"firehose/batch.go":         "Free",

@@ -633,8 +633,8 @@ var mutants = []mutant{
 		name:   "scan-forgets",
 		defect: "a scan passes on what came in the first round only",
 		file:   "extended/collective/schedule.go", on: onBoth,
-		old: "\t\tadd.combine(acc, in)\n\t}\n}",
-		new: "\t\tif i == 0 {\n\t\t\tadd.combine(acc, in)\n\t\t}\n\t}\n}",
+		old: "\t\tw.merge(acc, in)\n\t}\n}",
+		new: "\t\tif i == 0 {\n\t\t\tw.merge(acc, in)\n\t\t}\n\t}\n}",
 	},
 	{
 		name:   "collective-unaligned",
@@ -1638,8 +1638,8 @@ var mutants = []mutant{
 		name:   "collective-shared-ready",
 		defect: "a rank that waits at the slots says that it is ready for data, which no rank of the call then sends",
 		file:   "extended/collective/shared.go", test: "extended/collective ^TestShared$",
-		old: "c.tellOf(r, handlerOffer, slots, 0, seq, d)",
-		new: "c.tellOf(r, handlerReady, slots, 0, seq, d)",
+		old: "c.tell(r, handlerOffer, slots<<8, seq, d)",
+		new: "c.tell(r, handlerReady, slots<<8, seq, d)",
 	},
 	{
 		name:   "collective-shared-order",
