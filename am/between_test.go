@@ -79,3 +79,67 @@ func TestLeavesBetweenLooks(t *testing.T) {
 		}
 	}
 }
+
+// stingy is an endpoint without credit for replies until a goroutine has announced that it
+// sleeps for some: the credit comes too early to wake any. It does not sleep.
+type stingy struct {
+	conduits.Endpoint
+	rich          bool
+	armed, parked int
+}
+
+func (*stingy) Abilities() conduits.Abilities { return conduits.Abilities{} }
+func (*stingy) Idle(int) bool                 { return false }
+
+func (e *stingy) Arm(b conduits.Blocked) conduits.Ticket {
+	e.rich = true
+	e.armed++
+	return e.Endpoint.Arm(b)
+}
+
+func (e *stingy) Park(t conduits.Ticket) {
+	e.parked++
+	e.Disarm(t)
+}
+
+func (e *stingy) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	if c == conduits.Reply && !e.rich {
+		return conduits.NoCredit
+	}
+	return e.Endpoint.Send(dst, c, tag, words)
+}
+
+// TestReplyLooksAgain: a handler that waits for credit for its reply tries once more when it
+// has announced itself.
+func TestReplyLooksAgain(t *testing.T) {
+	const ask, answer = 200, 201
+	eps, err := shm.Local(1, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := false
+	e := &stingy{Endpoint: eps[0]}
+	a, err := Attach(e, Config{Handlers: []Entry{
+		{Index: ask, Name: "ask", Fn: func(k *Token, _ []uint32, _ []byte) {
+			if err := k.ReplyShort(answer); err != nil {
+				t.Error(err)
+			}
+		}},
+		{Index: answer, Name: "answer", Fn: func(*Token, []uint32, []byte) { answered = true }},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.RequestShort(0, ask); err != nil {
+		t.Fatal(err)
+	}
+	for !answered && e.Err() == nil && !t.Failed() {
+		a.Poll()
+	}
+	if e.armed != 1 || e.parked != 0 {
+		t.Errorf("the handler armed %d times and parked %d times for credit that came before it armed", e.armed, e.parked)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,6 @@
 // Package conformance checks that a conduit keeps the contract of package
 // conduits, and that the layers above work on it: what nettest is to
-// implementers of net.Conn.
+// implementers of net.Conn. What the layers do whatever the conduit is theirs to test.
 //
 //	func TestConformance(t *testing.T) { conformance.Run(t, mine.Local) }
 //
@@ -10,7 +10,9 @@
 //   - contract: each promise of package conduits, on bare endpoints; those about
 //     memory beyond the segment too: "unit", "registered ...", "refused messages",
 //     "faults amid traffic", "deregister", "unmap".
-//   - layers: active messages, the barrier, put and get, atomics, and package gas.
+//   - layers: what the layers above need of a conduit, seen through them: lanes, as many
+//     operations under way as there are handles, and how a rank that leaves, or ends the job,
+//     is named.
 //   - machine: the whole interface at random against a model, see [Program]; on bare
 //     endpoints with memory that is registered and deregistered on the way.
 //

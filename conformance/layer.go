@@ -1,8 +1,10 @@
 package conformance
 
 import (
-	"runtime"
+	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
@@ -10,87 +12,16 @@ import (
 	"github.com/argon-go/argon/conformance/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/segment"
 )
 
-// layerChecks are GASNet's tests (release 2025.8.0, tests/) as properties of
-// the layers on any conduit; each check names its model. What no conduit changes is in
-// the layers' own tests. Since no order between
-// messages is promised, none is assumed. Of what is marked for porting, these
-// have no counterpart here:
-//
-//   - testsegment: a rank has one segment, attached once; there is nothing to
-//     create, bind or publish later. Its bad arguments are in package am's tests.
-//   - testsplit, testteam, testteambarrier, testteambcast, testtmpair: a job has
-//     no teams and no pairs; every operation names a rank of the job.
-//   - testenv, and the exit codes, signals and orphans of testexit: processes
-//     are the launcher's; cmd/gasrun tests them. What a rank's end means to the
-//     others is in gas/exit.
-//   - testprogthr: progress in the background is one switch (gas.Config), no
-//     threads that a program may adopt.
-//   - testlegacy: there is no older interface. Its memset is in extended/memset.
-//   - testgasnet's neighbourhood queries: Endpoint.Views, a contract check.
-//   - testhsl: of its illegal uses the lock, recursion and release order are
-//     gas/lock's; no lock is ever held by a handler, so interrupt-safety has no
-//     meaning. testalign, testinternal, testtools and the like test no layer.
-var layerChecks = slices.Concat(amChecks, barrierChecks, extendedChecks, gasChecks, laneChecks, rulesChecks, moreLayerChecks, missingChecks, belowChecks)
-
-// poll is for loops that ask again and again: it polls and lets other ranks run,
-// which may share this processor.
-func (s *stack) poll() {
-	s.am.Poll()
-	runtime.Gosched()
-}
-
-// try is bar.Try in such a loop: it returns what Try does when the phase is over.
-func (s *stack) try(id uint32, flags barrier.Flags) error {
-	for {
-		done, err := s.bar.Try(id, flags)
-		if done || err != nil {
-			return err
-		}
-		runtime.Gosched()
-	}
-}
-
-// doomed is one rank of a job that is to fail.
-type doomed struct {
-	*stack
-	attach error // of am.Attach; the stack has no layers if it is not nil
-}
-
-// fails runs body on n ranks with the layers attached, in a job that is to
-// fail: neither it nor its end expects the other ranks to be well.
-func (c *ctx) fails(n int, l layers, body func(s *doomed)) {
-	c.Helper()
-	c.Job(n, conduits.Config{}, func(p *contract.Peer) {
-		s := &doomed{stack: &stack{Peer: p, bar: barrier.NewWith(l.bar), ext: extended.New(l.ext)}}
-		a := am.Config{SegmentSize: l.segment, Completer: s.ext, Exposer: s.ext, Debug: l.debug}
-		if l.handlers != nil {
-			a.Handlers = l.handlers(s.stack)
-		}
-		a.Runtime = append(s.bar.Handlers(), s.ext.Handlers()...)
-		if s.am, s.attach = am.Attach(p.EP, a); s.attach == nil {
-			p.Up()
-			p.Must(s.bar.Bind(s.am))
-			s.ext.Bind(s.am)
-			s.barrier()
-			// A rank that has left the barrier might make another fail that has not.
-			s.Meet()
-		}
-		body(s)
-	})
-}
-
-// awaitFailure waits until the job has failed and returns how this rank knows it.
-func (s *doomed) awaitFailure() error {
-	s.C.Helper()
-	err := conduits.Wait(s.EP, contract.Waiting("the job's failure"), func() bool { return false })
-	if err == nil {
-		s.Fatalf("Wait has returned without a reason")
-	}
-	return err
-}
+// layerChecks are of what the layers need of a conduit and no check of the contract asks
+// for: sources in read-only pages, as many operations under way as handles, lanes, and how
+// a rank that leaves or ends the job is named by what the others wait in. What no conduit
+// changes is in the layers' own tests, and the machine mixes all operations at random.
+var layerChecks = slices.Concat([]check{
+	{name: "am/read-only", seeded: true, run: amReadOnly}, // GASNet's testreadonly
+	{name: "extended/outstanding", run: extendedOutstanding},
+}, laneChecks, rulesChecks)
 
 // stack is one rank of a job with the layers attached.
 type stack struct {
@@ -103,9 +34,7 @@ type stack struct {
 // layers is what each rank of a job brings to attach.
 type layers struct {
 	segment  uint64
-	rights   segment.Rights
 	handlers func(s *stack) []am.Entry // 128..255
-	debug    bool
 	ext      extended.Config
 	bar      barrier.Config
 }
@@ -141,11 +70,57 @@ func (c *ctx) gas(cfg gas.Config, fn func(n *gas.Node) error) (err error) {
 	return err
 }
 
+const gasSegment = 256 << 10
+
+// job runs fn as so many ranks; a rank that returns an error fails the check.
+func (c *ctx) job(ranks int, fn func(n *gas.Node) error) {
+	c.Helper()
+	if err := c.gas(gas.Config{Ranks: ranks, SegmentSize: gasSegment}, fn); err != nil {
+		c.Errorf("%d ranks: %v", ranks, err)
+	}
+}
+
+// goroutines runs f(0..k-1) as goroutines of n's rank and returns their first
+// error.
+func goroutines(n *gas.Node, k int, f func(i int) error) error {
+	var left atomic.Int32
+	errs := make([]error, k)
+	left.Store(int32(k))
+	for i := range k {
+		conduits.Go(n.Layers().Conduit, func() {
+			errs[i] = f(i)
+			left.Add(-1)
+			n.Wake(n.Rank())
+		})
+	}
+	if err := n.Wait(func() bool { return left.Load() == 0 }); err != nil {
+		return err
+	}
+	return errors.Join(errs...)
+}
+
+// isErr is an error if err does not wrap want.
+func isErr(err, want error, format string, args ...any) error {
+	if errors.Is(err, want) {
+		return nil
+	}
+	return fmt.Errorf(format+": error %w, want one that wraps %q", append(args, err, want)...)
+}
+
+// off is the error of an operation that went wrong: its own, or, if it has none,
+// what was wrong with its result.
+func off(err error, format string, args ...any) error {
+	if err != nil {
+		format, args = format+": %w", append(args, err)
+	}
+	return fmt.Errorf(format, args...)
+}
+
 // on attaches the layers to p's endpoint, without barriers around.
 func on(p *contract.Peer, l layers) *stack {
 	p.C.Helper()
 	s := &stack{Peer: p, bar: barrier.NewWith(l.bar), ext: extended.New(l.ext)}
-	a := am.Config{SegmentSize: l.segment, Rights: l.rights, Completer: s.ext, Exposer: s.ext, Debug: l.debug, Runtime: append(s.bar.Handlers(), s.ext.Handlers()...)}
+	a := am.Config{SegmentSize: l.segment, Completer: s.ext, Exposer: s.ext, Runtime: append(s.bar.Handlers(), s.ext.Handlers()...)}
 	if l.handlers != nil {
 		a.Handlers = l.handlers(s)
 	}

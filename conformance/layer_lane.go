@@ -23,6 +23,11 @@ var laneChecks = []check{
 	{name: "lanes/failure", run: laneFailure},
 }
 
+// callMix is a call whose result depends on the called rank.
+var callMix = gas.RegisterCall("conformance.mix", func(n *gas.Node, a [3]uint64) uint64 {
+	return contract.Mix(a[0], a[1], a[2], uint64(n.Rank()))
+})
+
 const (
 	laneRanks = 3
 	lanesEach = 4

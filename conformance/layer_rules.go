@@ -3,20 +3,17 @@ package conformance
 import (
 	"errors"
 	"strings"
-	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/contract"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/sys"
 )
 
 // rulesChecks are about programs that break a rule: they end with an error that
 // names it, whatever they do with the errors that they are given.
 var rulesChecks = []check{
-	{name: "rules/handlers", run: ruleHandlers},
 	{name: "rules/left before a barrier", seeded: true, run: ruleLeftBarrier},
 	{name: "rules/left before a reply", run: ruleLeftReply},
 	{name: "rules/closed inside gas", run: ruleLeftGas},
@@ -25,74 +22,7 @@ var rulesChecks = []check{
 	{name: "rules/exit twice", run: ruleExitTwice},
 }
 
-// inCall is what the function of rule/handlers does, on rank 1.
-var inCall atomic.Pointer[func(n *gas.Node) error]
-
-var (
-	ruleNothing = gas.RegisterCall("conformance.rules.nothing", func(*gas.Node, struct{}) struct{} { return struct{}{} })
-	ruleBreaker = gas.RegisterCall("conformance.rules.breaker", func(n *gas.Node, _ struct{}) struct{} {
-		_ = (*inCall.Load())(n)
-		return struct{}{}
-	})
-)
-
-// ruleHandlers: what waits, and what sends requests, is an error in a function
-// that another rank calls, also where it would not have had to wait and where the
-// program drops the error. It names the function and fails the job.
-func ruleHandlers(c *ctx) {
-	if !sys.HasGoroutine {
-		c.Skip("goroutines cannot be told apart here")
-	}
-	for _, k := range []struct {
-		what string
-		do   func(n *gas.Node) error
-	}{
-		{"barrier", func(n *gas.Node) error { return n.Barrier() }},
-		{"barrier notify", func(n *gas.Node) error { return n.BarrierNotify() }},
-		{"barrier wait", func(n *gas.Node) error { return n.BarrierWait() }},
-		{"AllReduce", func(n *gas.Node) error { _, err := gas.AllReduce(n, 1, gas.Sum[int]); return err }},
-		{"a collective allocation", func(n *gas.Node) error { _, err := gas.New[int](n); return err }},
-		{"lock", func(n *gas.Node) error { return gas.LockAt(gas.Ptr[gas.LockWord]{}).Lock(n) }},
-		{"lock", func(n *gas.Node) error { _, err := gas.LockAt(gas.Ptr[gas.LockWord]{}).TryLock(n); return err }},
-		{"wait", func(n *gas.Node) error { return n.Wait(func() bool { return false }) }},
-		{"wait", func(n *gas.Node) error { return n.Wait(func() bool { return true }) }},
-		{"poll", func(n *gas.Node) error { n.Poll(); return nil }},
-		{"request", func(n *gas.Node) error { return ruleNothing.Send(n, 0, struct{}{}) }},
-		{"request", func(n *gas.Node) error { _, err := ruleNothing.Call(n, 0, struct{}{}); return err }},
-		{"request", func(n *gas.Node) error { return n.Layers().AM.RequestShort(n.Rank(), handlerRule) }},
-		{"request", func(n *gas.Node) error { return n.Layers().AM.RequestMedium(n.Rank(), handlerRule, make([]byte, 9)) }},
-		{"request", func(n *gas.Node) error { _, err := n.Layers().AM.TryRequestShort(n.Rank(), handlerRule); return err }},
-	} {
-		f := func(n *gas.Node) error {
-			if n.Rank() != 1 {
-				return errors.New("called on the wrong rank")
-			}
-			return k.do(n)
-		}
-		inCall.Store(&f)
-		err := c.gas(gas.Config{Ranks: 2, SegmentSize: gasSegment, Handlers: []am.Entry{
-			{Index: handlerRule, Name: "rule", Fn: func(*am.Token, []uint32, []byte) {}, Args: am.AnyArgs},
-		}}, func(n *gas.Node) error {
-			if n.Rank() == 0 {
-				_, _ = ruleBreaker.Call(n, 1, struct{}{})
-			}
-			return nil
-		})
-		if err == nil {
-			c.Errorf("%s in a function that a rank calls: the job ends without an error", k.what)
-			continue
-		}
-		for _, part := range []string{k.what, "inside handler", "conformance.rules.breaker", "rank 1"} {
-			if !strings.Contains(err.Error(), part) {
-				c.Errorf("%s in a function that a rank calls: error %q does not say %q", k.what, err, part)
-			}
-		}
-		var pe *conduits.PeerError
-		if !errors.As(err, &pe) || pe.Rank != 1 {
-			c.Errorf("%s in a function that a rank calls: error %v is no failure of rank 1", k.what, err)
-		}
-	}
-}
+var ruleNothing = gas.RegisterCall("conformance.rules.nothing", func(*gas.Node, struct{}) struct{} { return struct{}{} })
 
 // handlerRule is a handler that nothing comes of.
 const handlerRule am.HandlerID = 211

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
@@ -87,6 +88,47 @@ func formsOf[T number](x *extended.Initiator, f *flight, s Step, k atomicPlan, f
 		nb:    func() (extended.Handle, error) { return extended.AtomicNB(x, rank, to, p, op, ta, tb) },
 		nbi:   func(g *extended.Region) error { return extended.AtomicNBI(g, rank, to, p, op, ta, tb) },
 	}
+}
+
+// number is the types of atomics.
+type number interface {
+	int32 | uint32 | int64 | uint64 | float32 | float64
+}
+
+func bitsOf[T number](v T) uint64 {
+	switch v := any(v).(type) {
+	case int32:
+		return uint64(uint32(v))
+	case uint32:
+		return uint64(v)
+	case int64:
+		return uint64(v)
+	case uint64:
+		return v
+	case float32:
+		return uint64(math.Float32bits(v))
+	case float64:
+		return math.Float64bits(v)
+	}
+	panic("no number")
+}
+
+func ofBits[T number](u uint64) (v T) {
+	switch p := any(&v).(type) {
+	case *int32:
+		*p = int32(u)
+	case *uint32:
+		*p = uint32(u)
+	case *int64:
+		*p = int64(u)
+	case *uint64:
+		*p = u
+	case *float32:
+		*p = math.Float32frombits(uint32(u))
+	case *float64:
+		*p = math.Float64frombits(u)
+	}
+	return v
 }
 
 // both is a check of a value and of a bool.

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
@@ -165,7 +166,7 @@ func checkAttachWithout(c *Case) {
 }
 
 // checkSegments: sizes differ, one is none; every rank knows all sizes, and ranks
-// in reach see the same memory.
+// in reach see the same memory, which is zero although earlier jobs have used theirs.
 func checkSegments(c *Case) {
 	for _, n := range append([]int{17}, sizesOfJobs...) {
 		size := func(r int) int { return (r + 2) % 4 * segment.PageSize } // rank 2 has none
@@ -192,6 +193,9 @@ func checkSegments(c *Case) {
 			if b := memory(p.EP, p.Rank, At(0), size(p.Rank)); len(b) > 0 {
 				if !aligned(b, 64) {
 					p.Fatalf("the segment is not aligned")
+				}
+				if i := slices.IndexFunc(b, func(x byte) bool { return x != 0 }); i >= 0 {
+					p.Fatalf("byte %d of the segment is %#x after attach, not zero", i, b[i])
 				}
 				Fill(b, uint64(p.Rank)+1, 0)
 			}
