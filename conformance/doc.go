@@ -53,8 +53,10 @@
 //
 //	-conformance.seeds N     repeat every randomized check with N seeds (default 1)
 //	-conformance.seed S      the first seed (default 1)
-//	-conformance.rounds N    how often the checks of waking sleep and wake (default 5000)
-//	-conformance.programs N  random programs of each kind for a seed (default 150, the most)
+//	-conformance.rounds N    how often the checks of waking sleep and wake (default 5000,
+//	                         1000 under the race detector)
+//	-conformance.programs N  random programs of each kind for a seed (default 150, the most;
+//	                         50 under the race detector)
 //	-conformance.patience D  how long nothing may move in a job (default 10s)
 //
 // By default the suite takes seconds. Over night:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/contract"
+	"github.com/argon-go/argon/internal/conc"
 	"pgregory.net/rapid"
 )
 
@@ -110,8 +111,16 @@ func Replay(t *testing.T, open contract.Open, p Program) {
 // programsPerSeed numbers the programs of a seed.
 const programsPerSeed = 150
 
-// The default keeps a seed within a second or two.
-var flagPrograms = flag.Int("conformance.programs", programsPerSeed, "how many random programs of each kind run for a seed, at most 150")
+// The default keeps a seed within a second or two. The race detector, under which a program
+// takes ten times as long, is to see each pair of operations, which a third of them have.
+var flagPrograms = flag.Int("conformance.programs", defaultPrograms(), "how many random programs of each kind run for a seed, at most 150")
+
+func defaultPrograms() int {
+	if conc.Race {
+		return programsPerSeed / 3
+	}
+	return programsPerSeed
+}
 
 // machine runs random programs.
 func machine(c *ctx, kind Program) {
