@@ -10,15 +10,12 @@ import (
 
 // The errors of every layer; see package gas for their meaning to users.
 var (
-	ErrNotInit         = errs.ErrNotInit
-	ErrResource        = errs.ErrResource
-	ErrBadArg          = errs.ErrBadArg
-	ErrNotReady        = errs.ErrNotReady
-	ErrBarrierMismatch = errs.ErrBarrierMismatch
-	ErrNotSupported    = errs.ErrNotSupported
-	ErrClosed          = errs.ErrClosed
-	ErrPeer            = errs.ErrPeer
-	ErrExit            = errs.ErrExit
+	ErrResource     = errs.ErrResource
+	ErrBadArg       = errs.ErrBadArg
+	ErrNotReady     = errs.ErrNotReady
+	ErrNotSupported = errs.ErrNotSupported
+	ErrClosed       = errs.ErrClosed
+	ErrPeer         = errs.ErrPeer
 )
 
 // PeerError says which rank failed and why.

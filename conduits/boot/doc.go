@@ -32,8 +32,8 @@
 //
 // This package does no barrier when the function returns, for nothing here can send.
 // A rank whose function returns nil leaves the job at once: its memory is gone, and
-// what others still wait for of it ends with a *PeerError that matches
-// ErrClosed. So a program ends with a barrier of its own in which all ranks meet.
+// what others still wait for of it ends with a *conduits.PeerError that matches
+// conduits.ErrClosed. So a program ends with a barrier of its own in which all ranks meet.
 // A rank that leaves without having attached fails the job if that has other ranks.
 // The endpoint is closed after the function, which need not do that.
 //
@@ -41,8 +41,10 @@
 //
 // A rank fails if its function returns an error, panics or ends its goroutine, and
 // if the job has failed when it returns nil. The other ranks hear of it by what they
-// wait for: all of it ends with a *PeerError that names the rank. am.Messenger.Exit ends
-// the job with a status. The exit status of a process is said at [Exit].
+// wait for: all of it ends with a *conduits.PeerError that names the rank. am.Messenger.Exit ends
+// the job with a status: a *conduits.ExitError, which Run returns. The exit status of a process
+// is said at [Exit]. A setting that can never be right is a conduits.ErrBadArg, a second Run of
+// a launched process's rank ErrNotReady, a conduit that cannot run so ErrNotSupported.
 //
 // SIGQUIT has the process print, for each of its ranks, what it waits for, what it has
 // sent and received, and what the conduit knows besides ([conduits.Diagnoser]), then all

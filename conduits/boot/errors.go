@@ -7,25 +7,6 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// The errors that this package's functions wrap, beside those of the conduit and of
-// the program.
-var (
-	ErrBadArg       = errs.ErrBadArg       // a setting that can never be right
-	ErrNotReady     = errs.ErrNotReady     // a launched process runs its rank again
-	ErrNotSupported = errs.ErrNotSupported // the conduit cannot run in this way
-	ErrClosed       = errs.ErrClosed       // a rank has left the job
-	ErrPeer         = errs.ErrPeer         // matches every PeerError
-	ErrExit         = errs.ErrExit         // a rank has ended the job by am.Messenger.Exit
-)
-
-// PeerError is the error of an operation that needs a rank which died, failed or
-// left early.
-type PeerError = errs.PeerError
-
-// ExitError is the status of a job that a rank has ended by am.Messenger.Exit:
-// errors.As finds it in what Run and the operations of all ranks return.
-type ExitError = errs.ExitError
-
 // RankError is the error of Run: which rank failed first, and how.
 type RankError struct {
 	Rank  int    // the rank whose function failed
@@ -44,11 +25,11 @@ func (e *RankError) Error() string {
 
 // followed reports whether the rank failed only because another one had.
 func (e *RankError) followed() bool {
-	var p *PeerError
+	var p *errs.PeerError
 	if errors.As(e.Err, &p) {
 		return p.Rank != e.Rank
 	}
-	return errors.Is(e.Err, ErrPeer)
+	return errors.Is(e.Err, errs.ErrPeer)
 }
 
 // Unwrap gives the rank's own error.

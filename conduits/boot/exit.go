@@ -31,7 +31,7 @@ func Exit(err error) {
 	if err == nil {
 		os.Exit(0)
 	}
-	var exit *ExitError
+	var exit *errs.ExitError
 	if errors.As(err, &exit) {
 		os.Exit(exit.Code)
 	}
@@ -76,7 +76,7 @@ var foreign atomic.Bool
 func status(err error) int {
 	var r *RankError
 	s, said := errs.ExitStatus(err)
-	if errors.As(err, &r) && r.followed() || r == nil && errors.Is(err, ErrPeer) {
+	if errors.As(err, &r) && r.followed() || r == nil && errors.Is(err, errs.ErrPeer) {
 		if !foreign.Load() {
 			return jobenv.StatusPeerFailed
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 )
@@ -77,7 +78,7 @@ func runTwice() {
 		Exit(err)
 	}
 	err := Run(context.Background(), Config{}, layered(around))
-	if !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "called again") {
+	if !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "called again") {
 		testjob.Fatal("the second time: %v", err)
 	}
 }
@@ -242,7 +243,7 @@ func TestOtherLauncher(t *testing.T) {
 			err := Run(context.Background(), Config{Ranks: 2, Output: &said}, layered(func(*rank) error { ran.Add(1); return nil }))
 			if !c.runs {
 				vars = append(vars, "ARGON_RENDEZVOUS", "ARGON_JOB_KEY_FILE", "gasrun", "ARGON_ALONE=1")
-				wantErr(t, err, ErrBadArg, vars...)
+				wantErr(t, err, errs.ErrBadArg, vars...)
 				if s := status(err); s != 2 || ran.Load() != 0 || strings.Contains(err.Error(), "\n") {
 					t.Errorf("status %d, %d ranks ran: %v", s, ran.Load(), err)
 				}
@@ -262,5 +263,5 @@ func TestOtherLauncher(t *testing.T) {
 		})
 	}
 	t.Setenv("ARGON_ALONE", "yes")
-	wantErr(t, Run(context.Background(), Config{}, func(conduits.Endpoint) error { return nil }), ErrBadArg, `ARGON_ALONE="yes"`)
+	wantErr(t, Run(context.Background(), Config{}, func(conduits.Endpoint) error { return nil }), errs.ErrBadArg, `ARGON_ALONE="yes"`)
 }

@@ -195,7 +195,7 @@ func (r *run) fail(i int, err error, stack []byte) {
 	rank := ep.Rank()
 	failed := &RankError{Rank: rank, Err: err, Stack: stack}
 	job := ep.Err()
-	if errors.Is(job, ErrExit) && !errors.Is(err, ErrExit) {
+	if errors.Is(job, errs.ErrExit) && !errors.Is(err, errs.ErrExit) {
 		failed = &RankError{Rank: rank, Err: job} // the rest is what comes of it
 	}
 	r.mu.Lock()
@@ -210,7 +210,7 @@ func (r *run) fail(i int, err error, stack []byte) {
 	if ep.Err() != nil {
 		return
 	}
-	var p *PeerError
+	var p *errs.PeerError
 	if errors.As(failed.Err, &p) && p.Rank >= 0 && p.Rank < ep.Size() && p.Rank != rank {
 		ep.Blame(p.Rank, errs.Reason(rank, p)) // it has left the job, but this one needed it
 		return

@@ -88,8 +88,8 @@ func TestOneRankFails(t *testing.T) {
 						t.Errorf("the cause is lost: %v", err)
 					}
 					for _, r := range []int{0, 2} {
-						var pe *PeerError
-						if !errors.As(others[r], &pe) || pe.Rank != 1 || !errors.Is(others[r], ErrPeer) {
+						var pe *errs.PeerError
+						if !errors.As(others[r], &pe) || pe.Rank != 1 || !errors.Is(others[r], errs.ErrPeer) {
 							t.Errorf("rank %d: %v", r, others[r])
 						}
 					}
@@ -127,8 +127,8 @@ func TestRanksFail(t *testing.T) {
 		_ = r.forever()
 		return nil
 	}))
-	var exit *ExitError
-	if !errors.As(err, &exit) || exit.Code != 9 || !errors.Is(alone, ErrExit) {
+	var exit *errs.ExitError
+	if !errors.As(err, &exit) || exit.Code != 9 || !errors.Is(alone, errs.ErrExit) {
 		t.Errorf("Exit: %v, and its rank %v", err, alone)
 	}
 }
@@ -143,8 +143,8 @@ func TestLeavesAtOnce(t *testing.T) {
 			}
 			return r.e.WaitFor(waiting{}, conduits.Cond{Ready: func() bool { return false }, Lacking: conduits.LackingRank(r.e.Conduit(), 1)})
 		}))
-		var pe *PeerError
-		if !errors.As(err, &pe) || pe.Rank != 1 || !errors.Is(err, ErrClosed) {
+		var pe *errs.PeerError
+		if !errors.As(err, &pe) || pe.Rank != 1 || !errors.Is(err, errs.ErrClosed) {
 			t.Errorf("%s: %v", conduit, err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestContext(t *testing.T) {
 				t.Errorf("the job: %v", err)
 			}
 			for rank, err := range waits {
-				var p *PeerError
+				var p *errs.PeerError
 				if !errors.As(err, &p) || !strings.Contains(err.Error(), errEnough.Error()) {
 					t.Errorf("rank %d: %v", rank, err)
 				}
@@ -338,23 +338,23 @@ func TestContext(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	nothing := func(conduits.Endpoint) error { return nil }
 	err := Run(context.Background(), Config{Name: "upc", Ranks: -3, MaxSegment: 1 << 50, Conduit: "pigeon"}, nothing)
-	wantErr(t, err, ErrBadArg, "upc: Config.Ranks is -3", "upc: Config.MaxSegment is 1125899906842624")
+	wantErr(t, err, errs.ErrBadArg, "upc: Config.Ranks is -3", "upc: Config.MaxSegment is 1125899906842624")
 	if s := status(err); s != 1 {
 		t.Errorf("a mistake of the program ends with status %d", s)
 	}
 	err = Run(context.Background(), Config{Conduit: "pigeon"}, nothing)
-	wantErr(t, err, ErrBadArg, "pigeon", "shm")
+	wantErr(t, err, errs.ErrBadArg, "pigeon", "shm")
 	if s := status(err); s != 1 {
 		t.Errorf("a conduit of the program that there is not ends with status %d", s)
 	}
 	t.Setenv("ARGON_CONDUIT", "dove")
 	err = Run(context.Background(), Config{Conduit: "pigeon"}, nothing)
-	wantErr(t, err, ErrBadArg, "dove", "shm")
+	wantErr(t, err, errs.ErrBadArg, "dove", "shm")
 	if s := status(err); s != jobenv.StatusUsage {
 		t.Errorf("a conduit of the environment that there is not ends with status %d", s)
 	}
-	wantErr(t, Run(context.Background(), Config{Name: "upc"}, nil), ErrBadArg, "upc: Run without a function")
-	wantErr(t, RunRanks(context.Background(), Config{Ranks: -1, Conduit: "shm"}, nil), ErrBadArg, "boot: Config.Ranks is -1")
+	wantErr(t, Run(context.Background(), Config{Name: "upc"}, nil), errs.ErrBadArg, "upc: Run without a function")
+	wantErr(t, RunRanks(context.Background(), Config{Ranks: -1, Conduit: "shm"}, nil), errs.ErrBadArg, "boot: Config.Ranks is -1")
 }
 
 // TestMaxSegment: what the ranks may attach is what the program asks for, in whole

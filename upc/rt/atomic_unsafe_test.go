@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/argon-go/argon/conduits/boot"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/gas"
 )
 
@@ -167,7 +167,7 @@ func TestGlobalExit(t *testing.T) {
 		}
 		t.BarrierAny()
 	})
-	var exit *boot.ExitError
+	var exit *conduits.ExitError
 	if !errors.As(err, &exit) || exit.Code != 7 {
 		t.Errorf("the job ends with %v", err)
 	}

@@ -130,7 +130,7 @@ type Fabric struct {
 
 // New makes a network of that many nodes. Events go to s; deliver is called
 // when a message's last byte is at its destination, in the event of that time,
-// and may call Inject. The error wraps ErrBadArg.
+// and may call Inject. The error wraps errs.ErrBadArg.
 func New(p Params, nodes int, s Scheduler, deliver func(now Time, id uint64)) (*Fabric, error) {
 	p.EnsureDefaults(nodes)
 	if err := p.Validate(nodes); err != nil {

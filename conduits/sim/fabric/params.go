@@ -8,11 +8,6 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// The errors of this package; all it returns wrap one of them.
-var (
-	ErrBadArg = errs.ErrBadArg
-)
-
 // Time is a point or a length of virtual time in picoseconds: 2^63 of them are
 // 106 days.
 type Time = int64
@@ -43,7 +38,7 @@ func (t Topology) String() string {
 	return "topology " + strconv.Itoa(int(t))
 }
 
-// ParseTopology finds the topology of that name. The error wraps ErrBadArg.
+// ParseTopology finds the topology of that name. The error wraps errs.ErrBadArg.
 func ParseTopology(name string) (Topology, error) {
 	for t, n := range topologyNames {
 		if n == name {
@@ -76,7 +71,7 @@ func (q Queue) String() string {
 	return "queue " + strconv.Itoa(int(q))
 }
 
-// ParseQueue finds the kind of queue of that name. The error wraps ErrBadArg.
+// ParseQueue finds the kind of queue of that name. The error wraps errs.ErrBadArg.
 func ParseQueue(name string) (Queue, error) {
 	for q, n := range queueNames {
 		if n == name {
@@ -147,7 +142,7 @@ func (p *Params) EnsureDefaults(nodes int) {
 }
 
 // Validate returns an error that names the wrong values of p, after EnsureDefaults, for that
-// many nodes. It wraps ErrBadArg.
+// many nodes. It wraps errs.ErrBadArg.
 func (p *Params) Validate(nodes int) error {
 	switch {
 	case nodes < 1 || nodes > math.MaxInt32/16:
