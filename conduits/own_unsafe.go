@@ -148,3 +148,32 @@ func Admit(t *segment.ATU, src int, a segment.NLA, n uint64, need segment.Rights
 func (o *OwnMemory) Admit(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
 	return Admit(o.atu.Load(), src, a, n, need)
 }
+
+// Reach has f access what Admit admits; the memory may have been unmapped before it was
+// deregistered.
+func Reach(t *segment.ATU, src int, a segment.NLA, n uint64, need segment.Rights, f func(b []byte)) error {
+	b, u, err := Admit(t, src, a, n, need)
+	if err != nil {
+		return err
+	}
+	if !segment.Touch(b, func() { f(b) }) {
+		err = segment.Gone(src, a, n, need)
+	}
+	u.Exit()
+	return err
+}
+
+// Landed is the registered memory that the data of a long message from src lies in, n bytes,
+// not 0, that were put when there had been count registrations; nil if it has been withdrawn,
+// and its addresses perhaps given out again.
+func Landed(t *segment.ATU, src int, a segment.NLA, n, count uint64) []byte {
+	b, u, err := Admit(t, src, a, n, segment.RightWrite)
+	if err != nil {
+		return nil
+	}
+	u.Exit()
+	if t.Since(a, n, count) {
+		return nil
+	}
+	return b
+}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
 )
 
 // Config is what the opener of a job chooses. The zero value means defaults.
@@ -27,6 +28,32 @@ type Config struct {
 	// Remark, if not nil, is told in one line what a user should know of the job that
 	// is made, such as a default that had to be smaller.
 	Remark func(line string)
+}
+
+// Limits are what c asks for, with defaults, of a conduit that sets no memory aside for them.
+// name begins the errors.
+func (c Config) Limits(name string) (Limits, error) {
+	l := Limits{MaxMedium: c.MaxMedium, MaxSegment: c.MaxSegment, Credits: c.Credits}
+	if l.MaxMedium == 0 {
+		l.MaxMedium = 4096
+	}
+	l.MaxMedium = max(l.MaxMedium, 512)
+	if l.Credits == 0 {
+		l.Credits = 64
+	}
+	if l.MaxSegment == 0 {
+		l.MaxSegment = 64 << 20
+	}
+	l.MaxLong = l.MaxSegment
+	switch {
+	case l.MaxMedium > 1<<20:
+		return l, errs.BadArg("%s: Config.MaxMedium is %d bytes; the most is %d", name, l.MaxMedium, 1<<20)
+	case l.Credits < 1 || l.Credits > 1<<14:
+		return l, errs.BadArg("%s: Config.Credits is %d; 1 to %d", name, l.Credits, 1<<14)
+	case l.MaxSegment > uint64(segment.MaxAttach):
+		return l, errs.Resource("%s: segments of %d bytes; the most is %d (-segment, ARGON_SEGMENT)", name, l.MaxSegment, uint64(segment.MaxAttach))
+	}
+	return l, nil
 }
 
 // Job is one rank's place in a job that a launcher started.

@@ -105,6 +105,12 @@ func WaitFor(ep Endpoint, b Blocked, c Cond) error {
 	}
 }
 
+// Idling is what a goroutine waits for that gives no reason.
+type Idling struct{}
+
+// Blocked is not much of a reason.
+func (Idling) Blocked() string { return "waiting for something to arrive" }
+
 // mostWoken is how many empty polls more a caller makes before it sleeps again that was
 // woken for nothing time and again. A peer's direct accesses wake whatever sleeps at their target, and
 // each such wake-up takes the peer microseconds: a fetch-and-add of 12 ns took 26 beside a

@@ -129,32 +129,6 @@ func NewProcess(name string, t conduits.Transport, mates int) *Endpoint {
 	return e
 }
 
-// Limits are what conduits.Config asks for, with defaults, for the Limits of a
-// Transport. name begins the errors.
-func Limits(name string, c conduits.Config) (conduits.Limits, error) {
-	l := conduits.Limits{MaxMedium: c.MaxMedium, MaxSegment: c.MaxSegment, Credits: c.Credits}
-	if l.MaxMedium == 0 {
-		l.MaxMedium = 4096
-	}
-	l.MaxMedium = max(l.MaxMedium, 512)
-	if l.Credits == 0 {
-		l.Credits = 64
-	}
-	if l.MaxSegment == 0 {
-		l.MaxSegment = 64 << 20
-	}
-	l.MaxLong = l.MaxSegment
-	switch {
-	case l.MaxMedium > 1<<20:
-		return l, errs.BadArg("%s: Config.MaxMedium is %d bytes; the most is %d", name, l.MaxMedium, 1<<20)
-	case l.Credits < 1 || l.Credits > 1<<14:
-		return l, errs.BadArg("%s: Config.Credits is %d; 1 to %d", name, l.Credits, 1<<14)
-	case l.MaxSegment > uint64(segment.MaxAttach):
-		return l, errs.Resource("%s: segments of %d bytes; the most is %d (-segment, ARGON_SEGMENT)", name, l.MaxSegment, uint64(segment.MaxAttach))
-	}
-	return l, nil
-}
-
 // Rank is the Transport's.
 func (e *Endpoint) Rank() int { return e.rank }
 

@@ -703,12 +703,8 @@ func (e *Endpoint) landed(l *letter) ([]byte, bool) {
 	if b, ok := e.own.Bytes(l.to, l.long, e.own.Size()); ok {
 		return b, l.src == e.rank || e.rights&segment.RightWrite != 0
 	}
-	b, u, err := conduits.Admit(e.unit(), l.src, l.to, l.long, segment.RightWrite)
-	if err != nil {
-		return nil, false
-	}
-	u.Exit()
-	return b, !e.unit().Since(l.to, l.long, l.regs)
+	b := conduits.Landed(e.unit(), l.src, l.to, l.long, l.regs)
+	return b, b != nil
 }
 
 // registrations is how many there have been of this rank's memory.

@@ -258,15 +258,7 @@ func (o owner) Access(src int, a segment.NLA, n uint64, need segment.Rights, f f
 		f(b)
 		return nil
 	}
-	b, u, err := conduits.Admit(e.unit(), src, a, n, need)
-	if err != nil {
-		return err
-	}
-	if !segment.Touch(b, func() { f(b) }) {
-		err = segment.Gone(src, a, n, need)
-	}
-	u.Exit()
-	return err
+	return conduits.Reach(e.unit(), src, a, n, need, f)
 }
 
 // postThere has the Transport perform an atomic.
@@ -289,24 +281,6 @@ func (e *Endpoint) postThere(a *conduits.Access) (conduits.Event, error) {
 	return ev, err
 }
 
-// atomicHere performs the atomic that src has asked for on this rank's memory.
-func (e *Endpoint) atomicHere(src int, a *conduits.Access) error {
-	n := a.Len()
-	if mem, ok := e.own.Bytes(a.At, n, e.own.Size()); ok && (src == e.rank || e.rights&segment.RightAtomic != 0) {
-		a.PerformOn(mem)
-		return nil
-	}
-	mem, u, err := conduits.Admit(e.unit(), src, a.At, n, segment.RightAtomic)
-	if err != nil {
-		return err
-	}
-	if !segment.Touch(mem, func() { a.PerformOn(mem) }) {
-		err = segment.Gone(src, a.At, n, segment.RightAtomic)
-	}
-	u.Exit()
-	return err
-}
-
 // perform performs the atomic that src has asked for, and answers, with mu held.
 func (e *Endpoint) perform(src int, op conduits.AtomicOp, t conduits.AtomicType, w []uint32) {
 	if e.closed.Load() {
@@ -316,7 +290,7 @@ func (e *Endpoint) perform(src int, op conduits.AtomicOp, t conduits.AtomicType,
 	a := conduits.Access{Verb: conduits.Atomic, Op: op, Type: t, At: segment.NLA(get64(w[1:])), A: get64(w[3:]), B: get64(w[5:])}
 	err := conduits.CheckAtomic(e.name, op, t, a.At)
 	if err == nil {
-		err = e.atomicHere(src, &a)
+		err = (owner{e}).Access(src, a.At, a.Len(), segment.RightAtomic, a.PerformOn)
 	}
 	r := e.out[:6]
 	r[0], r[1] = header(kindResult, 0, 0), id

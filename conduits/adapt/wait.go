@@ -35,14 +35,9 @@ func newWaiters(t conduits.Transport) *waiters {
 	return w
 }
 
-// idling is the reason of callers that give none.
-type idling struct{}
-
-func (idling) Blocked() string { return "waiting for something to arrive" }
-
 func (w *waiters) arm(b conduits.Blocked) conduits.Ticket {
 	if b == nil {
-		b = idling{}
+		b = conduits.Idling{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,23 +98,9 @@ func (w *waiters) blocked() []conduits.Blocked {
 	return slices.DeleteFunc(w.list.All(), func(b conduits.Blocked) bool { return b == conduits.Blocked(carrying{}) })
 }
 
-const (
-	// mostPolls is how often a goroutine polls before it parks, some tens of microseconds: about
-	// what it takes to wake it.
-	mostPolls = 100
-)
+// mostPolls is how often a goroutine polls before it parks, some tens of microseconds: about
+// what it takes to wake it.
+const mostPolls = 100
 
 // idle lets other goroutines run, and reports whether to poll on.
-func (w *waiters) idle(empty int) bool {
-	switch w.patience.Next(empty) {
-	case conc.Look:
-		runtime.Gosched()
-	case conc.Yield:
-		began := time.Now()
-		runtime.Gosched()
-		w.patience.Yielded(time.Since(began))
-	default:
-		return false
-	}
-	return true
-}
+func (w *waiters) idle(empty int) bool { return w.patience.Idle(empty, 1, runtime.Gosched) }

@@ -34,7 +34,7 @@ const room = 64
 
 // Open is Local without what package adapt adds.
 func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
-	limits, err := adapt.Limits(Name, c)
+	limits, err := c.Limits(Name)
 	if err != nil {
 		return nil, err
 	}

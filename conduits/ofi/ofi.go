@@ -87,7 +87,7 @@ func limitsOf(c conduits.Config) (conduits.Limits, error) {
 	if c.Credits == 0 {
 		c.Credits = defaultCredits
 	}
-	return adapt.Limits(Name, c)
+	return c.Limits(Name)
 }
 
 // Local opens all ranks of a job in this process, which reach each other over the

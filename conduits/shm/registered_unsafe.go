@@ -127,16 +127,11 @@ func (mem *memory) registrations(rank int) uint64 {
 // outside the segment, sent when there had been count registrations. It is
 // nil, which is counted, if the memory has been withdrawn.
 func (mem *memory) longAt(src int, to segment.NLA, n, count uint64) []byte {
-	t := mem.MadeATU()
-	b, u, err := conduits.Admit(t, src, to, n, segment.RightWrite)
-	if err == nil {
-		u.Exit()
-		if !t.Since(to, n, count) {
-			return b
-		}
+	b := conduits.Landed(mem.MadeATU(), src, to, n, count)
+	if b == nil {
+		mem.faults.Add(1)
 	}
-	mem.faults.Add(1)
-	return nil
+	return b
 }
 
 // carry copies between buf and equally many bytes of remote memory, which m points to, at

@@ -31,11 +31,6 @@ type waiter struct {
 	armed   int
 }
 
-// idle is the blocked reason of callers that give none.
-type idle struct{}
-
-func (idle) Blocked() string { return "waiting" }
-
 const (
 	// mostSpins is how long a rank that has a processor waits before it sleeps, in Spins of about
 	// 0.7 us: some 70 us, where being woken takes 5 to 20. Which side fences does not depend
@@ -46,21 +41,7 @@ const (
 )
 
 // Idle spins, or yields, until it is time to sleep.
-func (w *waiter) Idle(idle int) bool {
-	switch w.patience.Next(idle) {
-	case conc.Look:
-		if idle%spinsPerGosched == spinsPerGosched-1 {
-			runtime.Gosched()
-		}
-	case conc.Yield:
-		began := time.Now()
-		w.j.yield()
-		w.patience.Yielded(time.Since(began))
-	default:
-		return false
-	}
-	return true
-}
+func (w *waiter) Idle(idle int) bool { return w.patience.Idle(idle, spinsPerGosched, w.j.yield) }
 
 // yield lets other ranks run.
 func (j *job) yield() {
@@ -74,7 +55,7 @@ func (j *job) yield() {
 // arm announces a sleeper; nested says that it is in a handler.
 func (w *waiter) arm(b conduits.Blocked, nested bool) conduits.Ticket {
 	if b == nil {
-		b = idle{}
+		b = conduits.Idling{}
 	}
 	w.waitMu.Lock()
 	t := conduits.Ticket{Slot: w.waiting.Add(b)}

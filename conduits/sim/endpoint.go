@@ -521,7 +521,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	th := e.thread("arm")
 	th.blocked = b
 	if b == nil {
-		th.blocked = idling{}
+		th.blocked = conduits.Idling{}
 	}
 	return conduits.Ticket{Seq: e.seq, Slot: int32(th.id)}
 }

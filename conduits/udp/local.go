@@ -14,7 +14,6 @@ import (
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/segment"
 )
 
 // Name is the conduit's name.
@@ -51,30 +50,10 @@ func hostDatagram(s *socket) int {
 
 // limits are the limits of c, with defaults, for a job of n ranks, at most most.
 func limits(n, most int, c conduits.Config) (conduits.Limits, error) {
-	l := conduits.Limits{MaxMedium: max(c.MaxMedium, 512), Credits: c.Credits, MaxSegment: c.MaxSegment}
 	if n < 1 || n > most {
-		return l, errs.BadArg("udp: %d ranks; 1 to %d (-n)", n, most)
+		return conduits.Limits{}, errs.BadArg("udp: %d ranks; 1 to %d (-n)", n, most)
 	}
-	if c.MaxMedium == 0 {
-		l.MaxMedium = 4096
-	}
-	if l.Credits == 0 {
-		l.Credits = 64
-	}
-	if l.Credits < 1 || l.Credits > 1<<14 {
-		return l, errs.BadArg("udp: Config.Credits is %d; 1 to %d", l.Credits, 1<<14)
-	}
-	if l.MaxMedium > 1<<20 {
-		return l, errs.BadArg("udp: Config.MaxMedium is %d bytes; the most is %d", l.MaxMedium, 1<<20)
-	}
-	if l.MaxSegment == 0 {
-		l.MaxSegment = 64 << 20
-	}
-	if l.MaxSegment > uint64(segment.MaxAttach) {
-		return l, errs.Resource("udp: segments of %d bytes; the most is %d (-segment, ARGON_SEGMENT)", l.MaxSegment, uint64(segment.MaxAttach))
-	}
-	l.MaxLong = l.MaxSegment
-	return l, nil
+	return c.Limits(Name)
 }
 
 // localBook is the book of a job in one process: small enough for a map, whose

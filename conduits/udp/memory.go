@@ -31,14 +31,7 @@ func (m *memory) Atomic(src int, at segment.NLA, op conduits.AtomicOp, t conduit
 		a.PerformOn(b)
 		return a.Value, nil
 	}
-	b, u, err := m.Access(src, at, a.Len(), segment.RightAtomic)
-	if err != nil {
-		return 0, err
-	}
-	if !segment.Touch(b, func() { a.PerformOn(b) }) {
-		err = segment.Gone(src, at, a.Len(), segment.RightAtomic)
-	}
-	u.Exit()
+	err := conduits.Reach(m.atu(), src, at, a.Len(), segment.RightAtomic, a.PerformOn)
 	return a.Value, err
 }
 
@@ -68,13 +61,8 @@ func (m *memory) own(op string, a segment.NLA, n uint64, need segment.Rights, f 
 	if n == 0 {
 		return nil
 	}
-	b, u, err := m.Access(m.rank, a, n, need)
-	if err != nil {
+	if err := conduits.Reach(m.atu(), m.rank, a, n, need, f); err != nil {
 		return conduits.Fault("udp: "+op, m.rank, err)
 	}
-	if !segment.Touch(b, func() { f(b) }) {
-		err = conduits.Fault("udp: "+op, m.rank, segment.Gone(m.rank, a, n, need))
-	}
-	u.Exit()
-	return err
+	return nil
 }

@@ -127,13 +127,8 @@ func (box *mailbox) nextSelf(c conduits.Class) *selfMessage {
 		if m.long == 0 {
 			return m
 		}
-		n := uint64(m.long)
-		if b, u, err := box.mem.Access(box.d.life.rank, m.To, n, segment.RightWrite); err == nil {
-			u.Exit()
-			if !box.mem.Since(m.To, n, m.regs) {
-				m.Payload = b
-				return m
-			}
+		if m.Payload = conduits.Landed(box.mem.atu(), box.d.life.rank, m.To, uint64(m.long), m.regs); m.Payload != nil {
+			return m
 		}
 		l.unheard++ // withdrawn since it was written
 		box.releaseSelf(m)

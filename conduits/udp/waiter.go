@@ -59,33 +59,21 @@ func (w *waiter) Idle(idle int) bool {
 		w.since.Store(int32(max(idle, 0)))
 	}
 	idle -= int(w.since.Load())
-	switch w.patience.Next(idle) {
-	case conc.Look:
-		if idle%pollsPerGosched == pollsPerGosched-1 {
-			runtime.Gosched()
-		}
-	case conc.Yield:
-		began := time.Now()
-		if w.processes {
-			sys.Yield()
-		}
-		runtime.Gosched()
-		w.patience.Yielded(time.Since(began))
-	default:
-		return false
-	}
-	return true
+	return w.patience.Idle(idle, pollsPerGosched, w.yield)
 }
 
-// idling is the reason of callers that give none.
-type idling struct{}
-
-func (idling) Blocked() string { return "waiting for something to arrive" }
+// yield lets other ranks run.
+func (w *waiter) yield() {
+	if w.processes {
+		sys.Yield()
+	}
+	runtime.Gosched()
+}
 
 // Arm announces a sleeper.
 func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
 	if b == nil {
-		b = idling{}
+		b = conduits.Idling{}
 	}
 	w.waitMu.Lock()
 	defer w.waitMu.Unlock()

@@ -623,16 +623,7 @@ func (e *endpoint) there(m *conduits.Message, count uint64) bool {
 		return true
 	}
 	t, err := e.ATU()
-	if err != nil {
-		return false
-	}
-	n := uint64(len(m.Payload))
-	_, u, err := conduits.Admit(t, m.Src, m.To, n, segment.RightWrite)
-	if err != nil {
-		return false
-	}
-	u.Exit()
-	return !t.Since(m.To, n, count) // else the addresses have been given out again
+	return err == nil && conduits.Landed(t, m.Src, m.To, uint64(len(m.Payload)), count) != nil
 }
 
 // registered reports whether m's payload lies in registered memory.

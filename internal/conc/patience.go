@@ -140,6 +140,24 @@ func (p *Patience) Yielded(took time.Duration) {
 	p.nextShun.Store(min(2*n, mostShun))
 }
 
+// Idle takes the next step, but for sleeping, of which it reports that it is to be taken, as
+// conduits.Endpoint.Idle does. Every so many looks it lets goroutines of this process run.
+func (p *Patience) Idle(idle, every int, yield func()) bool {
+	switch p.Next(idle) {
+	case Look:
+		if idle%every == every-1 {
+			runtime.Gosched()
+		}
+	case Yield:
+		began := time.Now()
+		yield()
+		p.Yielded(time.Since(began))
+	default:
+		return false
+	}
+	return true
+}
+
 // Slept reports how long a sleep took.
 func (p *Patience) Slept(took time.Duration) {
 	if took >= short {
