@@ -196,7 +196,7 @@ func TestFreeze(t *testing.T) {
 	if _, err := syscall.Wait4(c.Process.Pid, &ws, syscall.WUNTRACED, nil); err != nil || !ws.Stopped() {
 		t.Errorf("the rank has not stopped: %v, %v", ws, err)
 	}
-	if st := m.State(0); st != shm.Starting {
+	if st := m.State(0); st != conduits.RankStarting {
 		t.Errorf("the stopped rank is %v", st)
 	}
 	if err := c.Process.Signal(syscall.SIGCONT); err != nil {

@@ -120,7 +120,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	}
 	*(*uint64)(unsafe.Add(e.j.ctl(e.rank), ctlSegment)) = c.Size
 	*e.j.c32(e.rank, ctlRights) = uint32(c.Rights)
-	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Attached))
+	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(conduits.RankAttached))
 	e.checks.offer = conduits.AttachConfig{Size: c.Size, Rights: c.Rights}
 	e.j.watched(e)
 	all := e.j.h32(hdrAttached)
@@ -195,7 +195,7 @@ func (a attaching) Blocked() string {
 	var late []int
 	for i := range a.e.j.n {
 		r := a.e.j.rank(i)
-		if RankState(atomic.LoadUint32(a.e.j.c32(r, ctlState))) == Starting {
+		if conduits.RankState(atomic.LoadUint32(a.e.j.c32(r, ctlState))) == conduits.RankStarting {
 			late = append(late, r)
 		}
 	}
@@ -278,7 +278,7 @@ func (e *Endpoint) mayPark() bool {
 
 // Left reports whether rank has left and its rings are empty.
 func (e *Endpoint) Left(rank int) bool {
-	if !e.j.has(rank) || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) != Finished {
+	if !e.j.has(rank) || conduits.RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) != conduits.RankFinished {
 		return false
 	}
 	// Its messages were in its rings before its state was written.
@@ -340,11 +340,11 @@ func (e *Endpoint) leave() {
 	}
 	e.j.growth.close()
 	state := e.j.c32(e.rank, ctlState)
-	if atomic.LoadUint32(state) == uint32(Starting) {
+	if atomic.LoadUint32(state) == uint32(conduits.RankStarting) {
 		// The others would wait for it for ever.
 		e.j.fail(e.here, e.rank, 1, "it left the job before it attached")
 		return
 	}
-	atomic.CompareAndSwapUint32(state, uint32(Attached), uint32(Finished))
+	atomic.CompareAndSwapUint32(state, uint32(conduits.RankAttached), uint32(conduits.RankFinished))
 	e.j.rouseAll()
 }

@@ -155,7 +155,7 @@ func TestCloseEarly(t *testing.T) {
 		if err := eps[0].Err(); err != nil {
 			t.Errorf("a rank that leaves in good order fails nobody: %v", err)
 		}
-		if st := RankState(*eps[0].j.c32(1, ctlState)); st != Finished {
+		if st := conduits.RankState(*eps[0].j.c32(1, ctlState)); st != conduits.RankFinished {
 			t.Errorf("it is %v, want finished", st)
 		}
 		e := eps[1]
@@ -273,13 +273,13 @@ func TestLauncherFails(t *testing.T) {
 	}
 	defer m.Close()
 	eps := []*Endpoint{join(t, m, 0, 2), join(t, m, 1, 2)}
-	for r, want := range []RankState{Starting, Starting} {
+	for r, want := range []conduits.RankState{conduits.RankStarting, conduits.RankStarting} {
 		if st := m.State(r); st != want {
 			t.Errorf("rank %d is %v", r, st)
 		}
 	}
 	attach(t, eps, 0, func(int, *conduits.Message) {})
-	if m.State(0) != Attached || m.State(1) != Attached {
+	if m.State(0) != conduits.RankAttached || m.State(1) != conduits.RankAttached {
 		t.Errorf("ranks are %v, %v", m.State(0), m.State(1))
 	}
 	if _, _, _, ok := m.Failure(); ok {
@@ -297,7 +297,7 @@ func TestLauncherFails(t *testing.T) {
 	if rank != 1 || status != 137 || cause != "killed by SIGKILL" || !ok {
 		t.Errorf("recorded %d, %d, %q, %v", rank, status, cause, ok)
 	}
-	if m.State(1) != Failed {
+	if m.State(1) != conduits.RankFailed {
 		t.Errorf("rank 1 is %v", m.State(1))
 	}
 }

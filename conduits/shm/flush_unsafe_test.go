@@ -237,7 +237,7 @@ func TestFlushGivesUpOnce(t *testing.T) {
 	deregister(t, owner, first)
 	// As if nothing had happened: a flush now waits for ever.
 	failed := atomic.SwapUint64(owner.j.failedWord(), 0)
-	state := atomic.SwapUint32(owner.j.c32(2, ctlState), uint32(Attached))
+	state := atomic.SwapUint32(owner.j.c32(2, ctlState), uint32(conduits.RankAttached))
 	deregister(t, owner, second)
 	atomic.StoreUint64(owner.j.failedWord(), failed)
 	atomic.StoreUint32(owner.j.c32(2, ctlState), state)

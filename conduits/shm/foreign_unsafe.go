@@ -397,7 +397,7 @@ func (mem *memory) await(rank int, unit *uint64) bool {
 		if i < 100 { // about what the copy of a page takes
 			continue
 		}
-		if mem.j.hasFailed() || RankState(atomic.LoadUint32(mem.j.c32(rank, ctlState))) >= Finished {
+		if mem.j.hasFailed() || conduits.RankState(atomic.LoadUint32(mem.j.c32(rank, ctlState))) >= conduits.RankFinished {
 			if gone++; gone > mostPatience {
 				mem.lost.note(unit, s)
 				return false

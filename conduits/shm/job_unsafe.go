@@ -23,30 +23,6 @@ func init() {
 	})
 }
 
-// RankState is how far a rank has come.
-type RankState uint32
-
-// The states, in order.
-const (
-	Starting RankState = iota // not attached yet
-	Attached
-	Finished // left in good order
-	Failed
-)
-
-// String names the state.
-func (s RankState) String() string {
-	switch s {
-	case Starting:
-		return "starting"
-	case Attached:
-		return "attached"
-	case Finished:
-		return "finished"
-	}
-	return "failed"
-}
-
 // placeIn is rank's place among the n ranks of p, and whether it is one of them.
 func placeIn(p conduits.Part, rank, n int) (i int, ok bool) {
 	if p.Ranks != nil {
@@ -319,9 +295,9 @@ func JoinPart(fd, rank, n int, part conduits.Part) (*Endpoint, error) {
 		return nil, err
 	}
 	if !atomic.CompareAndSwapUint32(j.c32(rank, ctlJoined), 0, 1) {
-		st := RankState(atomic.LoadUint32(j.c32(rank, ctlState)))
+		st := conduits.RankState(atomic.LoadUint32(j.c32(rank, ctlState)))
 		j.unmap()
-		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v already (ARGON_RANK)", rank, st)
+		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v (ARGON_RANK)", rank, st)
 	}
 	return newEndpoint(j, rank), nil
 }

@@ -107,8 +107,8 @@ func (g *geometry) room(dir string, forbidden error, chosen bool) ([]conduits.Bo
 func (m *JobMemory) File() *os.File { return m.file }
 
 // State says how far rank has come.
-func (m *JobMemory) State(rank int) RankState {
-	return RankState(atomic.LoadUint32(m.j.c32(rank, ctlState)))
+func (m *JobMemory) State(rank int) conduits.RankState {
+	return conduits.RankState(atomic.LoadUint32(m.j.c32(rank, ctlState)))
 }
 
 // Fail records that rank ended with status because of cause and wakes all
@@ -116,7 +116,7 @@ func (m *JobMemory) State(rank int) RankState {
 // first failure of a job is recorded. The rank's process must have ended.
 func (m *JobMemory) Fail(rank, status int, cause string) {
 	m.j.fail(m.j.n, rank, status, cause)
-	atomic.StoreUint32(m.j.c32(rank, ctlState), uint32(Failed))
+	atomic.StoreUint32(m.j.c32(rank, ctlState), uint32(conduits.RankFailed))
 }
 
 // Failure returns the recorded failure, if any: a rank may have announced its

@@ -24,7 +24,7 @@ const MaxRanks = 1024
 // desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 8
+	version = 9
 
 	// Header.
 	hdrMagic    = 0
@@ -60,7 +60,7 @@ const (
 	// Control block of a rank.
 	ctlParked  = 0    // uint32: 0, or 1 and the lane whose goroutine sleeps, or is about to: see lanes.announce
 	ctlSeq     = 64   // uint32: counts wake-ups; the futex
-	ctlState   = 128  // uint32: RankState
+	ctlState   = 128  // uint32: conduits.RankState
 	ctlRights  = 132  // uint32
 	ctlSegment = 136  // uint64: bytes attached
 	ctlJoined  = 144  // uint32: 1 once a process has joined as this rank

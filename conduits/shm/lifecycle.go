@@ -98,7 +98,7 @@ func (l *lifecycle) over() error {
 // Fail declares this rank failed.
 func (l *lifecycle) Fail(err error) {
 	l.j.fail(l.here, l.rank, errs.CarriedStatus(err), err.Error())
-	atomic.StoreUint32(l.j.c32(l.rank, ctlState), uint32(Failed))
+	atomic.StoreUint32(l.j.c32(l.rank, ctlState), uint32(conduits.RankFailed))
 	if l.hooks.Failed != nil {
 		l.hooks.Failed(err)
 	}
@@ -118,5 +118,5 @@ func (l *lifecycle) Blame(rank int, err error) {
 
 // gone reports whether rank has left the job.
 func (l *lifecycle) gone(rank int) bool {
-	return RankState(atomic.LoadUint32(l.j.c32(rank, ctlState))) >= Finished
+	return conduits.RankState(atomic.LoadUint32(l.j.c32(rank, ctlState))) >= conduits.RankFinished
 }

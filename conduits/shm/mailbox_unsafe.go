@@ -185,7 +185,7 @@ func (box *mailbox) full(r *outRing) conduits.Status {
 		box.damaged(what)
 	}
 	r.lock.Unlock()
-	if box.life.Err() != nil || RankState(atomic.LoadUint32(box.j.c32(r.dst, ctlState))) >= Finished {
+	if box.life.Err() != nil || conduits.RankState(atomic.LoadUint32(box.j.c32(r.dst, ctlState))) >= conduits.RankFinished {
 		return conduits.Dead
 	}
 	return conduits.NoCredit

@@ -79,18 +79,6 @@ func TestSharedProcessorIsNoticed(t *testing.T) {
 	testjob.Run(t, 2, "share1").Want(t, 0)
 }
 
-// memory is a job's memory as the launcher sees it.
-type memory struct{ *shm.JobMemory }
-
-func (m memory) State(rank int) launch.State {
-	return map[shm.RankState]launch.State{
-		shm.Starting: launch.Starting,
-		shm.Attached: launch.Attached,
-		shm.Finished: launch.Finished,
-		shm.Failed:   launch.Failed,
-	}[m.JobMemory.State(rank)]
-}
-
 // small makes jobs with small rings, and senders that fence or do not.
 func small(fence bool) func(*launch.Config) {
 	return func(c *launch.Config) {
@@ -100,7 +88,7 @@ func small(fence bool) func(*launch.Config) {
 				return nil, err
 			}
 			shm.ForceFence(m, fence)
-			return memory{m}, nil
+			return m, nil
 		}
 	}
 }

@@ -159,8 +159,8 @@ func (k *checks) damage() string {
 	}
 	block := fmt.Sprintf("the control block of rank %d", k.rank)
 	c := j.ctl(k.rank)
-	if st := RankState(atomic.LoadUint32(j.c32(k.rank, ctlState))); st != Attached {
-		if st > Failed {
+	if st := conduits.RankState(atomic.LoadUint32(j.c32(k.rank, ctlState))); st != conduits.RankAttached {
+		if st > conduits.RankFailed {
 			return fmt.Sprintf("%s says that it is in state %d", block, st)
 		}
 		return fmt.Sprintf("%s says that it is %v, and it has attached", block, st)
@@ -203,7 +203,7 @@ func (k *checks) damage() string {
 // allAttached reports whether every rank that shares this memory has attached.
 func (k *checks) allAttached() bool {
 	for i := range k.j.n {
-		if RankState(atomic.LoadUint32(k.j.c32(k.j.rank(i), ctlState))) == Starting {
+		if conduits.RankState(atomic.LoadUint32(k.j.c32(k.j.rank(i), ctlState))) == conduits.RankStarting {
 			return false
 		}
 	}

@@ -236,7 +236,7 @@ var mutants = []mutant{
 		name:   "shm-never-dead",
 		defect: "sends to a rank that has left answer no credit for ever",
 		file:   "conduits/shm/mailbox_unsafe.go", on: onShm,
-		old: "if box.life.Err() != nil || RankState(atomic.LoadUint32(box.j.c32(r.dst, ctlState))) >= Finished {",
+		old: "if box.life.Err() != nil || conduits.RankState(atomic.LoadUint32(box.j.c32(r.dst, ctlState))) >= conduits.RankFinished {",
 		new: "if box.life.Err() != nil {",
 	},
 	{
