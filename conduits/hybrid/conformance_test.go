@@ -13,7 +13,7 @@ import (
 )
 
 // layouts are what the suite runs on, by the host of each of n ranks: the first two
-// only, unless -hybrid.layouts asks for all.
+// only, unless -hybrid.layouts asks for all, and the first with -short.
 var (
 	all     = flag.Bool("hybrid.layouts", false, "run the suite on all layouts of hosts")
 	layouts = []struct {
@@ -50,6 +50,7 @@ func open(host func(rank, n int) int) conformance.Open {
 func TestConformance(t *testing.T) {
 	for i, l := range layouts {
 		switch {
+		case i == 1 && testmain.Quick():
 		case i == 1 && conc.Race && !*all: // what the layers do is raced on the first
 			t.Run(l.name, func(t *testing.T) { conformance.RunGroups(t, open(l.host), "contract") })
 		case i < 2 || *all:
