@@ -155,6 +155,50 @@ func TestSyncReportsFailure(t *testing.T) {
 	}
 }
 
+// TestResultsFailure: an atomic with a result that has failed is told once, by the next Sync of
+// gets and by none of puts, or by the handle of the access region that it was begun in.
+func TestResultsFailure(t *testing.T) {
+	j := newFake(2, fakeOptions{hold: true})
+	e, x := j.eps[0], j.eps[0].x
+	r := x.NewRegion()
+	fail := func() {
+		e.die(errDied, false)
+		for e.deliver() != 0 {
+		}
+		e.die(nil, false)
+	}
+	for range 2 { // the second time with slots that were used
+		var v uint64
+		if err := AtomicNBI[uint64](r, 1, at(0), &v, AtomicAdd, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		fail()
+		if err := r.Sync(Puts); err != nil {
+			t.Errorf("puts: %v", err)
+		}
+		if err := r.Sync(Gets); !errors.Is(err, errDied) {
+			t.Errorf("gets: %v", err)
+		}
+		if err := r.Sync(All); err != nil {
+			t.Errorf("told twice: %v", err)
+		}
+		if err := x.BeginRegion(r); err != nil {
+			t.Fatal(err)
+		}
+		if err := AtomicNBI[uint64](r, 1, at(0), &v, AtomicAdd, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		h, err := r.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fail()
+		if err := x.Wait(h); !errors.Is(err, errDied) {
+			t.Errorf("access region: %v", err)
+		}
+	}
+}
+
 // TestRegionShares: without a slot that is free, or one that a region may have beside its
 // first, it counts all of a category in one, and a sync with a rank waits for that.
 func TestRegionShares(t *testing.T) {
