@@ -10,7 +10,8 @@ type mutant struct {
 	new    string
 	on     []string // conduits whose suite has to notice; the folders of conduits/, and chaos
 	// test is the test that has to notice where the suite cannot: a package's
-	// folder and a pattern of -run, "segment TestBounds". on is empty then.
+	// folder and a pattern of -run, "segment TestBounds". on is empty then, or has the
+	// conduits whose suite notices nevertheless.
 	test string
 	// tags are those of the build that has the file, if it is not in all.
 	tags string
