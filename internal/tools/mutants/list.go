@@ -223,8 +223,8 @@ var mutants = []mutant{
 		name:   "shm-close-wakes-nobody",
 		defect: "a rank that leaves does not wake those that wait for it",
 		file:   "conduits/shm/endpoint_unsafe.go", on: onShm,
-		old: "uint32(Attached), uint32(Finished))\n\te.j.rouseAll()\n",
-		new: "uint32(Attached), uint32(Finished))\n",
+		old: "uint32(conduits.RankAttached), uint32(conduits.RankFinished))\n\te.j.rouseAll()\n",
+		new: "uint32(conduits.RankAttached), uint32(conduits.RankFinished))\n",
 	},
 	{
 		name:   "shm-failure-wakes-nobody",
