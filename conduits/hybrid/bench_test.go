@@ -54,9 +54,9 @@ func pingPong(b *testing.B, eps []conduits.Endpoint) {
 // large a job of one: three ranks, of which one rests. Runs of both must alternate
 // (-count).
 func BenchmarkNear(b *testing.B) {
-	for _, hosts := range [][]int{{3}, {2, 1}} {
+	for _, hosts := range [][]int{{0, 0, 0}, {0, 0, 1}} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
-			eps, err := pair.LocalHosts(3, conduits.Config{}, hosts)
+			eps, err := pair.LocalOn(hosts, conduits.Config{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func BenchmarkNear(b *testing.B) {
 // and as often as one is due.
 func BenchmarkPoll(b *testing.B) {
 	open := func(b *testing.B) *Endpoint {
-		eps, err := pair.LocalHosts(2, conduits.Config{}, []int{1, 1})
+		eps, err := pair.LocalOn([]int{0, 1}, conduits.Config{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,9 +1,6 @@
 package hybrid
 
-import (
-	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/errs"
-)
+import "github.com/argon-go/argon/conduits"
 
 // Attach makes the segment in shared memory and shows it to the other hosts.
 func (e *Endpoint) Attach(c conduits.AttachConfig) error {
@@ -122,19 +119,4 @@ func (e *Endpoint) Close() error {
 		return near
 	}
 	return far
-}
-
-// checkHosts returns an error unless hosts are sizes of neighbourhoods of n ranks.
-func checkHosts(hosts []int, n int) error {
-	sum := 0
-	for _, h := range hosts {
-		if h < 1 {
-			return errs.BadArg("hybrid: a host with %d ranks", h)
-		}
-		sum += h
-	}
-	if sum != n {
-		return errs.BadArg("hybrid: hosts of %v ranks do not make %d", hosts, n)
-	}
-	return nil
 }

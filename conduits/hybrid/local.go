@@ -2,7 +2,6 @@ package hybrid
 
 import (
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/argon-go/argon/conduits"
@@ -39,28 +38,11 @@ func (p Pair) Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 			return nil, errs.BadArg("hybrid: %s=%q is no number of ranks from 1 up", EnvHost, s)
 		}
 	}
-	return p.LocalHosts(n, c, Even(n, host))
-}
-
-// Even is the sizes of hosts of up to host ranks each for n ranks.
-func Even(n, host int) []int {
-	var l []int
-	for ; n > 0; n -= host {
-		l = append(l, min(n, host))
+	on := make([]int, max(n, 0))
+	for r := range on {
+		on[r] = r / host
 	}
-	return l
-}
-
-// LocalHosts is Local with hosts of so many ranks each, whose numbers are consecutive.
-func (p Pair) LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, error) {
-	if err := checkHosts(hosts, n); err != nil {
-		return nil, err
-	}
-	var host []int
-	for i, k := range hosts {
-		host = append(host, slices.Repeat([]int{i}, k)...)
-	}
-	return p.LocalOn(host, c)
+	return p.LocalOn(on, c)
 }
 
 // LocalOn is Local for as many ranks as host has entries: those for which it has the
