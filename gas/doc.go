@@ -112,6 +112,7 @@
 //	ARGON_RANKS          ranks inside this process: Config.Ranks
 //	ARGON_CONDUIT        transport: Config.Conduit, -conduit
 //	ARGON_LANES          lanes of a rank: Config.Lanes, -lanes
+//	ARGON_BIND           processors of the ranks of a host: -bind
 //	ARGON_PROGRESS       answer peers in the background, 0 or 1: Config.Progress
 //	ARGON_WORKERS        goroutines that run tasks: Config.Workers
 //	ARGON_SEGMENT        shared memory of a rank: Config.SegmentSize, -segment

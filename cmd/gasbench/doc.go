@@ -2,7 +2,7 @@
 // a reference that was taken in the same run:
 //
 //	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]] [-beside NEIGHBOUR,...]
-//	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core]
+//	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind HOW]
 //
 // In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are
 // measured; others, if there are any, wait, and take part in barrier. -run selects
@@ -254,8 +254,8 @@
 //
 // # Jobs
 //
-// gasbench -conduit starts jobs of two ranks on this host, pinned to processors
-// with -bind core: one for each conduit named, and on udp for each combination of
+// gasbench -conduit starts jobs of two ranks on this host, bound as
+// gasrun's -bind says: one for each conduit named, and on udp for each combination of
 // ARGON_AUTH (-auth), ARGON_DATAGRAM (-datagram) and share of datagrams lost
 // (-loss, percent). -rounds runs all of them so many times in turn.
 // It prints the medians over the rounds, and how each kind of job relates

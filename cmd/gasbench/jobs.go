@@ -56,8 +56,8 @@ func parseJobs(o options, conduits, auths, datagrams, losses, bind string, round
 	if rounds < 1 || rounds > maxRounds {
 		return jo, fmt.Errorf("-rounds %d: it must be 1 to %d", rounds, maxRounds)
 	}
-	if jo.bind != launch.BindNone && jo.bind != launch.BindCore {
-		return jo, fmt.Errorf("-bind %s: known: %s, %s", bind, launch.BindCore, launch.BindNone)
+	if _, err := launch.ParseBind(bind); err != nil {
+		return jo, err
 	}
 	list := func(s string) []string {
 		if s == "" {

@@ -25,7 +25,7 @@ func TestParseJobs(t *testing.T) {
 		{"-conduit nope", "-conduit nope: known: "},
 		{"-conduit shm,sim", "sim cannot be compared"},
 		{"-conduit udp -rounds 0", "-rounds 0: it must be 1 to"},
-		{"-conduit udp -bind both", "-bind both: known: core, none"},
+		{"-conduit udp -bind both", `"both": known are spread, core, numa and none`},
 		{"-conduit udp -datagram x", "-datagram x: not a number"},
 		{"-conduit udp -datagram -1", "-datagram -1: not a number"},
 		{"-conduit udp -loss 100", "-loss 100: not a percentage"},

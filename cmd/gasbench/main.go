@@ -60,13 +60,13 @@ func parse(args []string, usage io.Writer) (options, error) {
 	datagram := f.String("datagram", "", "with -conduit udp: jobs for each of these largest datagrams, `BYTES,...`")
 	loss := f.String("loss", "", "with -conduit udp: jobs through a relay that loses so many datagrams, `PERCENT,...`")
 	rounds := f.Int("rounds", 1, "with -conduit: run each kind of job `N` times in turn")
-	bind := f.String("bind", string(launch.BindNone), "with -conduit: \"core\" pins rank i to the i-th processor")
+	bind := f.String("bind", string(launch.BindSpread), "with -conduit: where ranks run, as gasrun's: spread, core, numa or none")
 	profile := f.String("profile", "extoll", "with -conduit sim: simulate machine `NAME`: "+strings.Join(sim.Profiles(), ", "))
 	ranks := f.Int("ranks", 4096, "with -conduit sim: scale/... up to `N` ranks")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]] [-beside NEIGHBOUR,...]")
-			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core] [flags as above]")
+			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind HOW] [flags as above]")
 			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N]")
 			f.SetOutput(usage)
 			f.PrintDefaults()

@@ -180,7 +180,7 @@ func TestBadInput(t *testing.T) {
 		{"wdir file", []string{"-wdir", plain, "true"}, []string{"not a directory", "-wdir"}},
 		{"wdir empty", []string{"-wdir", "", "true"}, []string{"-wdir", "empty"}},
 		{"output-dir empty", []string{"-output-dir", "", "true"}, []string{"-output-dir", "empty"}},
-		{"bind", []string{"-bind", "socket", "true"}, []string{`"socket"`, "-bind", "core, none"}},
+		{"bind", []string{"-bind", "socket", "true"}, []string{`"socket"`, "-bind", "spread, core, numa and none"}},
 		{"conduit", []string{"-conduit", "pigeon", "true"}, []string{`"pigeon"`, "known: ", "shm"}},
 		{"conduit empty", []string{"-conduit", "", "true"}, []string{"-conduit", "empty", "known: ", "shm"}},
 		{"x newline", []string{"-x", "A\nB=1", "true"}, []string{`"A\nB"`, "-x", "no name"}},

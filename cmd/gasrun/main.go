@@ -94,7 +94,9 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -start-timeout D  time for all hosts to get ready (default 1m)
   -iface NAME     interface, or address of one, for conduits udp and hybrid
                   (default ARGON_IFACE, or by route)
-  -bind core      pin rank i to the i-th processor, counted around (default none)
+  -bind HOW       where ranks of a host run: spread divides the processors that no
+                  other job has taken, core gives each rank one core, numa whole
+                  memory nodes, none binds nothing (default ARGON_BIND, or spread)
   -timeout D      end the job after this time, such as 10m, and say where each rank waits
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
   -freeze RANK    stop this rank before it runs, for a debugger; may be repeated
@@ -211,12 +213,9 @@ func parse(args []string) (options, error) {
 	f.Func("start-timeout", "", duration(&o.StartLimit))
 	f.StringVar(&o.Dir, "wdir", "", "")
 	f.StringVar(&o.TempDir, "tmpdir", "", "")
-	f.Func("bind", "", func(s string) error {
-		o.Bind = launch.Bind(s)
-		if o.Bind != launch.BindCore && o.Bind != launch.BindNone {
-			return fmt.Errorf("known: %s, %s", launch.BindCore, launch.BindNone)
-		}
-		return nil
+	f.Func("bind", "", func(s string) (err error) {
+		o.Bind, err = launch.ParseBind(s)
+		return err
 	})
 	f.Func("timeout", "", duration(&o.Timeout))
 	f.Func("kill-grace", "", duration(&o.KillGrace))

@@ -53,6 +53,11 @@ func runLaunched(ctx context.Context, cfg *Config, cd conduits.Conduit, j condui
 			return fmt.Errorf("%s: %s: %w", cfg.Name, jobenv.Freeze, err)
 		}
 	}
+	if foreign.Load() {
+		if note := bindRank(j); os.Getenv("ARGON_VERBOSEENV") == "1" {
+			fmt.Fprintf(cfg.Output, "argon: rank %d: %s\n", j.Rank, note)
+		}
+	}
 	ep, err := joinJob(ctx, cfg, cd, j)
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func newLane(at seat, c *common) *Endpoint {
 
 	w := &e.waiter
 	w.seat, w.bell = at, bell
-	if *j.h32(hdrCrowded) == 0 {
+	if !j.crowded {
 		w.patience.Set(mostSpins)
 	}
 	return e

@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/place"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -79,6 +80,7 @@ type job struct {
 	local    *localJob
 	growth   growth // processes
 	launcher bool   // this process is no rank of the job, see JobMemory
+	crowded  bool   // this process's ranks have no processor each
 
 	failMu sync.Mutex
 	noted  map[int]bool // failure records that this process has written, by number
@@ -156,7 +158,8 @@ func LocalPart(n int, part conduits.Part, c conduits.Config) ([]*Endpoint, error
 	for i := range j.local.sleepers {
 		j.local.sleepers[i].cond = sync.NewCond(&j.local.sleepers[i].mu)
 	}
-	j.initHeader(part.Size > min(runtime.GOMAXPROCS(0), sys.Processors()))
+	j.crowded = part.Size > min(runtime.GOMAXPROCS(0), sys.Processors())
+	j.initHeader(j.crowded)
 	eps := make([]*Endpoint, n)
 	for i := range eps {
 		eps[i] = newEndpoint(j, j.rank(i))
@@ -221,9 +224,6 @@ func (j *job) initHeader(crowded bool) {
 	*j.h32(hdrLanes) = uint32(j.lanes)
 	*(*uint64)(unsafe.Add(j.header, hdrSegment)) = uint64(j.segment)
 	*(*uint64)(unsafe.Add(j.header, hdrEnd)) = uint64(j.total())
-	if crowded {
-		*j.h32(hdrCrowded) = 1
-	}
 	// With more ranks than processors sleeping is frequent and sends compete
 	// with it for the same processor: a fence of 5 ns at each send is then
 	// cheaper than a membarrier of 2 to 8 us at each nap.
@@ -290,6 +290,7 @@ func JoinPart(fd, rank, n int, part conduits.Part) (*Endpoint, error) {
 		return nil, errs.Resource("shm: %v; %d ranks with segments of up to %d bytes (-segment, ARGON_SEGMENT)", err, g.n, g.segment)
 	}
 	j := newJob(g, part, p, p)
+	j.crowded = !conc.HaveProcessors(n)
 	if err := j.growth.open(uintptr(fd), g.total()); err != nil {
 		sys.Unmap(p, g.total())
 		return nil, err
@@ -299,7 +300,27 @@ func JoinPart(fd, rank, n int, part conduits.Part) (*Endpoint, error) {
 		j.unmap()
 		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v (ARGON_RANK)", rank, st)
 	}
+	if node, ok := place.OwnNode(); ok {
+		j.lieOn(node, j.place(rank))
+	}
 	return newEndpoint(j, rank), nil
+}
+
+// lieOn has what the rank at a place reads lie on a memory node: its blocks, the conversations in
+// which it answers, and its segment. Peers may be the first to touch all of these. Where the system does not
+// allow that (mbind(2); a filter of system calls) they lie where they are touched first.
+func (j *job) lieOn(node, at int) {
+	prefer := func(from, size int64) { _ = sys.PreferNode(unsafe.Add(j.base, from), size, node) }
+	prefer(j.ctlOffset(at), ctlBytes)
+	prefer(j.regOffset(at), regBytes)
+	for lane := range j.lanes {
+		for src := range j.n {
+			prefer(j.talkOffset(src, at, lane), int64(j.geometry.talk()))
+		}
+	}
+	if j.segment > 0 {
+		prefer(j.segmentOffset(at), j.segment)
+	}
 }
 
 // h32 is a word of the header.

@@ -34,7 +34,6 @@ const (
 	hdrLanding  = 20   // uint32: bytes of a landing buffer
 	hdrSegment  = 24   // uint64: bytes between two segments
 	hdrFence    = 32   // uint32: senders fence, see bell.notify
-	hdrCrowded  = 36   // uint32: more ranks than processors
 	hdrEnd      = 40   // uint64: where what ranks add next begins
 	hdrLanes    = 48   // uint32: lanes of a rank
 	hdrFailed   = 64   // uint64: which failure record counts, see namedRecord; 0 before a failure

@@ -34,7 +34,7 @@ func TestLayout(t *testing.T) {
 	disjoint(t, hdrBytes,
 		extent{"magic", hdrMagic, 8}, extent{"version", hdrVersion, 4}, extent{"size", hdrSize, 4},
 		extent{"cells", hdrCells, 4}, extent{"landing", hdrLanding, 4}, extent{"segment", hdrSegment, 8},
-		extent{"lanes", hdrLanes, 4}, extent{"fence", hdrFence, 4}, extent{"crowded", hdrCrowded, 4}, extent{"end", hdrEnd, 8},
+		extent{"lanes", hdrLanes, 4}, extent{"fence", hdrFence, 4}, extent{"end", hdrEnd, 8},
 		extent{"failed", hdrFailed, 8}, extent{"record", hdrRecord, recBytes}, extent{"attached", hdrAttached, 4})
 	disjoint(t, recBytes,
 		extent{"rank", recRank, 4}, extent{"status", recStatus, 4}, extent{"length", recLen, 4}, extent{"sum", recSum, 8},

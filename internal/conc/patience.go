@@ -20,9 +20,11 @@ package conc
 import (
 	"os"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -169,9 +171,14 @@ func (p *Patience) Slept(took time.Duration) {
 	}
 }
 
-// HaveProcessors reports whether n ranks of this host, each a process, have a processor each. A rank
-// that is bound to one (-bind core) leaves the others to its neighbours: what there is
-// shows in the process that started it.
+// HaveProcessors reports whether this rank has a processor to itself, as one of n ranks of
+// this host, each a process. Where ranks were bound to sets of processors it counts how many are
+// in this rank's. Otherwise a rank that is bound leaves other processors to its
+// neighbours: what there is shows in the process that started it.
 func HaveProcessors(n int) bool {
-	return n <= min(max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())), sys.QuotaCPU())
+	quota := sys.QuotaCPU()
+	if sharers, err := strconv.Atoi(os.Getenv(jobenv.Sharers)); err == nil {
+		return sharers <= sys.NumCPU() && n <= quota
+	}
+	return n <= min(max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())), quota)
 }

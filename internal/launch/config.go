@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/netip"
@@ -17,6 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/ifaddr"
+	"github.com/argon-go/argon/internal/sys/place"
 )
 
 // EnvDeputy is set for a host's deputy, see func Deputy.
@@ -26,16 +28,8 @@ const EnvDeputy = "ARGON_DEPUTY"
 var ownEnv = []string{
 	jobenv.Rank, jobenv.Size, jobenv.LocalRank, jobenv.LocalSize, jobenv.JobID, jobenv.Conduit, jobenv.SegFD, jobenv.CtlFD, jobenv.JobSocket, jobenv.TakenBy, jobenv.Segment, jobenv.Large, jobenv.Freeze, jobenv.Ranks, jobenv.SimStatus,
 	jobenv.Rendezvous, jobenv.RendezvousServe, jobenv.Host, jobenv.Iface, EnvDeputy, jobenv.JobKey, jobenv.JobKeyFile,
+	jobenv.Bind, jobenv.Sharers,
 }
-
-// Bind says where ranks may run.
-type Bind string
-
-// The bindings.
-const (
-	BindNone Bind = "none" // wherever the launcher may
-	BindCore Bind = "core" // rank i on the processor number i modulo those that the launcher may use
-)
 
 // Config describes a job. The zero value of each field means its default.
 type Config struct {
@@ -76,7 +70,8 @@ type Config struct {
 	// with its output, unchanged; "" means none. It is made if need be.
 	OutputDir string
 
-	// Bind pins ranks to processors; "" means BindNone.
+	// Bind says on which processors ranks run; "" means what ARGON_BIND says, or
+	// BindSpread, and BindNone for a simulation.
 	Bind Bind
 	// Timeout ends the job with jobenv.StatusTimeout after asking each rank where it
 	// waits; 0 means never.
@@ -176,8 +171,11 @@ func (c *Config) EnsureDefaults() {
 	if c.Iface == "" && c.Memory == nil && c.launch().Rendezvous {
 		c.Iface = os.Getenv(jobenv.Iface)
 	}
-	if c.Bind == "" {
+	if c.Bind == "" && c.single() {
 		c.Bind = BindNone
+	}
+	if c.Bind == "" {
+		c.Bind = cmp.Or(Bind(os.Getenv(jobenv.Bind)), BindSpread)
 	}
 	if c.Stdout == nil {
 		c.Stdout = io.Discard
@@ -218,7 +216,7 @@ func (c *Config) Validate() error {
 		}{
 			{c.Label, "-l", "ranks share one standard output"},
 			{c.OutputDir != "", "-output-dir", "ranks share one standard output, which can be redirected as a whole"},
-			{c.Bind == BindCore, "-bind", "one rank runs at a time"},
+			{c.Bind != BindNone, "-bind", "one rank runs at a time"},
 			{len(c.Freeze) > 0, "-freeze", "a debugger can start the process itself, with ARGON_CONDUIT=sim and ARGON_RANKS"},
 		} {
 			if f.given {
@@ -234,8 +232,8 @@ func (c *Config) Validate() error {
 			bad("launch: working directory (-wdir): %v", err)
 		}
 	}
-	if c.Bind != BindNone && c.Bind != BindCore {
-		bad("launch: unknown binding %q; known: %s, %s (-bind)", c.Bind, BindCore, BindNone)
+	if _, err := place.ParseBind(string(c.Bind)); err != nil {
+		all = append(all, err)
 	}
 	if c.Iface != "" {
 		if c.Memory != nil || !c.launch().Rendezvous {

@@ -45,7 +45,7 @@ func TestValidateNamesFaults(t *testing.T) {
 		"conduit":        {func(c *Config) { c.Conduit = "pigeon" }, []string{`"pigeon"`, "shm", "-conduit"}},
 		"no directory":   {func(c *Config) { c.Dir = file + "/none" }, []string{"/none", "-wdir"}},
 		"not a dir":      {func(c *Config) { c.Dir = file }, []string{"not a directory", "-wdir"}},
-		"bind":           {func(c *Config) { c.Bind = "socket" }, []string{`"socket"`, "core", "-bind"}},
+		"bind":           {func(c *Config) { c.Bind = "socket" }, []string{`"socket"`, "spread, core, numa and none", "-bind, ARGON_BIND"}},
 		"timeout":        {func(c *Config) { c.Timeout = -1 }, []string{"-timeout"}},
 		"freeze":         {func(c *Config) { c.Freeze = []int{0, 4} }, []string{"rank 4", "0..3", "-freeze"}},
 		"freeze below":   {func(c *Config) { c.Freeze = []int{-1} }, []string{"rank -1", "-freeze"}},

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/place"
 )
 
 // An ending is how the process of one rank ended.
@@ -76,12 +78,8 @@ func (d *deputy) muster(in inheritance, stdin *os.File) (err error) {
 		crew.claims.serve(in.keys, in.files)
 		defer close(crew.claims.started)
 	}
-	var cpus []int
-	if c.Bind == BindCore {
-		d.spawn.do(func() { cpus, err = sys.Affinity() })
-		if err != nil || len(cpus) == 0 {
-			return errs.Resource("launch: cannot learn which processors may be used: %v (-bind)", err)
-		}
+	if t.Bind != "" {
+		t.Seats = takeSeats(t.Bind, t.Count, d.spawn)
 	}
 	argv := append([]string{c.Program}, c.Args...)
 	crew.members = make([]member, t.Count)
@@ -111,15 +109,15 @@ func (d *deputy) muster(in inheritance, stdin *os.File) (err error) {
 			}
 			return err
 		}
-		sp := spec{path: d.path, argv: argv, env: c.environ(t.ID, m.rank, t.First, t.Count, in.vars), dir: c.Dir, files: files}
 		var pid int
-		var errStart, errBind error
+		var errStart error
+		var where string
 		d.spawn.do(func() {
-			if cpus == nil {
+			where = t.Seats.seat(i, func(set place.Set) {
+				vars := slices.Concat(in.vars, t.Seats.variables(set, c))
+				sp := spec{path: d.path, argv: argv, env: c.environ(t.ID, m.rank, t.First, t.Count, vars), dir: c.Dir, files: files}
 				pid, errStart = sp.start()
-				return
-			}
-			errBind = onCore(i, cpus, func() { pid, errStart = sp.start() })
+			})
 		})
 		files[1].Close()
 		files[2].Close()
@@ -130,14 +128,7 @@ func (d *deputy) muster(in inheritance, stdin *os.File) (err error) {
 		crew.guard.say("+ %d", pid)
 		m.pid, m.live = pid, true
 		crew.live++
-		cpu := -1
-		if cpus != nil {
-			cpu = cpus[i%len(cpus)]
-		}
-		d.link.send(frameStarted, []int64{int64(m.rank), int64(pid), int64(cpu)})
-		if errBind != nil {
-			return errs.Resource("launch: cannot bind rank %d: %v (-bind)", m.rank, errBind)
-		}
+		d.link.send(frameStarted, []int64{int64(m.rank), int64(pid)}, []byte(where))
 	}
 	return nil
 }

@@ -879,5 +879,6 @@ func (d *deputy) tearDown() {
 	d.watch.Close()
 	d.outfit.close()
 	d.removeTemp()
+	d.task.Seats.claim.Release()
 	d.guard.dismiss()
 }

@@ -179,11 +179,11 @@ func (h *host) hear(f *frame) error {
 		}
 		h.j.post(func() { h.j.ended(all) })
 	case frameStarted:
-		rank, pid, cpu := f.num(0), f.num(1), f.num(2)
+		rank, pid, where := f.num(0), f.num(1), errs.Line(f.text(), textMost)
 		if pid <= 0 {
 			return odd
 		}
-		h.j.post(func() { h.j.started(rank, pid, cpu) })
+		h.j.post(func() { h.j.started(rank, pid, where) })
 	case frameThirst:
 		if h.input == nil {
 			return odd

@@ -27,7 +27,7 @@ func hostsJob() *job {
 		j.hosts = append(j.hosts, h)
 		for r := h.first; r < h.first+h.size; r++ {
 			j.ranks[r].host = h
-			j.started(r, 100+r, -1)
+			j.started(r, 100+r, "")
 		}
 	}
 	return j
@@ -123,7 +123,7 @@ func TestHostLost(t *testing.T) {
 		j.ended([]ending{{rank: 1, status: jobenv.StatusPeerFailed, cause: "exited"}})
 		// What a host says that was given up for lost.
 		j.ended([]ending{{rank: 2, status: 0}, {rank: 2, status: 0}})
-		j.started(3, 1, -1)
+		j.started(3, 1, "")
 		for _, h := range j.hosts {
 			h.unused()
 		}

@@ -142,13 +142,16 @@ func (j *job) activity(rank int) (a sys.Activity, pid int, ok bool) {
 }
 
 // prepare makes what the hosts of a job have in common.
-func (j *job) prepare(path string) error {
+func (j *job) prepare(path string, spawn *spawner) error {
 	places, err := j.place()
 	if err != nil {
 		return err
 	}
-	allHere := true
+	allHere, here := true, 0
 	for _, p := range places {
+		if p.Here {
+			here += p.size
+		}
 		h := newHost(j, p)
 		j.hosts = append(j.hosts, h)
 		for r := p.first; r < p.first+p.size; r++ {
@@ -171,8 +174,18 @@ func (j *job) prepare(path string) error {
 			return errs.BadArg("launch: cannot read the program to send it to other hosts: %v", err)
 		}
 	}
+	if here > 0 { // hosts that are this machine divide it
+		j.seats = takeSeats(j.Bind, here, spawn)
+		here = 0
+	}
 	for _, h := range j.hosts {
 		h.task = j.taskOf(h, path)
+		if h.Here {
+			h.task.Seats = j.seats.part(here, h.size)
+			here += h.size
+		} else {
+			h.task.Bind = j.Bind
+		}
 	}
 	return nil
 }
@@ -213,7 +226,7 @@ func (j *job) taskOf(h *host, path string) task {
 	t := task{
 		ID: j.id, Conduit: j.Conduit, Program: j.Program, Path: path, Dir: j.Dir, Iface: j.Iface, Temp: j.TempDir,
 		Args: j.Args, Env: j.Env, Size: j.Size, First: h.first, Count: h.size, Segment: j.Segment, Large: j.Large, Freeze: j.Freeze,
-		Bind: j.Bind == BindCore, DirGiven: j.Dir != "", Shared: j.launch().Memory != nil,
+		DirGiven: j.Dir != "", Shared: j.launch().Memory != nil,
 		Stdin: h.first == 0 && j.Stdin != nil, StdinHere: h.first == 0 && j.Stdin != nil && h.Here, SSH: !h.Here,
 	}
 	m, meets := j.memory.(*netMemory)

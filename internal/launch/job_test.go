@@ -712,7 +712,7 @@ func TestBinding(t *testing.T) {
 	n := len(cpus) + 1
 	r := testjob.RunConfig(t, n, "affinity", testjob.Config{NoConduit: true, Launch: func(c *launch.Config) { c.Bind = launch.BindCore }}).Want(t, 0)
 	for i := range n {
-		if want := "[" + cpus[i%len(cpus)] + "]\n"; r.Stdout[i] != want {
+		if want := "[" + cpus[i*len(cpus)/n] + "]\n"; r.Stdout[i] != want {
 			t.Errorf("rank %d runs on %q, want %q", i, r.Stdout[i], want)
 		}
 	}

@@ -173,18 +173,18 @@ type stream struct {
 	held    *held
 	witness *witness // of standard error; nil: none
 
-	at place // of what was written last in its line; guarded by the sink
+	at column // of what was written last in its line; guarded by the sink
 }
 
-// A place is where in a line a stream is at its sink.
-type place byte
+// A column is where in a line a stream is at its sink.
+type column byte
 
 const (
-	atStart   place = iota // of a line
-	atMiddle               // of a line
-	atReturn               // behind a carriage return, which ends a line unless a newline follows
-	cutStart               // of a line, and a newline that comes now is there already
-	cutMiddle              // of a line of which the sink has ended the first part
+	atStart   column = iota // of a line
+	atMiddle                // of a line
+	atReturn                // behind a carriage return, which ends a line unless a newline follows
+	cutStart                // of a line, and a newline that comes now is there already
+	cutMiddle               // of a line of which the sink has ended the first part
 )
 
 // cutMark is between the label of a line and its text if the text goes on where the
@@ -454,8 +454,8 @@ func (st *stream) lay(b []byte) []byte {
 	return out
 }
 
-// placeAfter is the place behind the last byte that was written.
-func placeAfter(last byte) place {
+// placeAfter is the column behind the last byte that was written.
+func placeAfter(last byte) column {
 	switch last {
 	case '\n':
 		return atStart

@@ -135,6 +135,8 @@ type job struct {
 	watch     <-chan time.Time // looks whether a rank has attached after all
 	overdue   <-chan time.Time // until then hosts must say that killed ranks have ended
 
+	seats seats // of the ranks on this machine
+
 	self, program *image     // what hosts may lack; nil if they are all this machine
 	listenAt      netip.Addr // where the rendezvous listens; invalid: everywhere
 
@@ -193,9 +195,10 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	spawn := newSpawner()
 	defer spawn.stop()
 
-	err = j.prepare(path)
+	err = j.prepare(path, spawn)
 	defer j.self.close()
 	defer j.program.close()
+	defer func() { j.seats.claim.Release() }()
 	if err != nil {
 		return res, err
 	}
@@ -287,18 +290,14 @@ func (j *job) incomplete() error {
 }
 
 // started notes that rank r runs.
-func (j *job) started(r, pid, cpu int) {
+func (j *job) started(r, pid int, where string) {
 	if j.ranks[r].Pid != 0 {
 		return
 	}
 	j.ranks[r].Pid, j.ranks[r].live = pid, true
 	j.live++
 	if j.Verbose {
-		at := ""
-		if cpu >= 0 {
-			at = fmt.Sprintf(" on processor %d", cpu)
-		}
-		j.log.printf("gasrun: %s is pid %d%s%s", j.name(r), pid, on(j.ranks[r].host.label), at)
+		j.log.printf("gasrun: %s is pid %d%s%s", j.name(r), pid, on(j.ranks[r].host.label), where)
 	}
 }
 

@@ -73,16 +73,6 @@ func (sp *spec) start() (pid int, err error) {
 	return pid, nil
 }
 
-// onCore runs f while the calling thread is bound to the processor number i
-// modulo those of cpus.
-func onCore(i int, cpus []int, f func()) error {
-	if err := sys.SetAffinity([]int{cpus[i%len(cpus)]}); err != nil {
-		return err
-	}
-	f()
-	return sys.SetAffinity(cpus)
-}
-
 // lookProgram finds the executable that Config.Program names.
 func lookProgram(name, dir string) (string, error) {
 	path, err := exec.LookPath(name)

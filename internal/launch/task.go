@@ -27,12 +27,13 @@ type task struct {
 	Segment            uint64 // see Config.Segment
 	Large              bool   // see Config.Large
 	Freeze             []int
-	Bind               bool // to processors
-	DirGiven           bool // Dir must be there
-	Shared             bool // ranks of a host share memory
-	Stdin              bool // rank 0 is here, and there is input for it
-	StdinHere          bool // which is the file stdinFile of the deputy itself
-	SSH                bool // what ssh knows of the launcher's address is worth a try
+	Bind               Bind  // of what this host has; "" if Seats says where ranks run
+	Seats              seats // on the launcher's machine
+	DirGiven           bool  // Dir must be there
+	Shared             bool  // ranks of a host share memory
+	Stdin              bool  // rank 0 is here, and there is input for it
+	StdinHere          bool  // which is the file stdinFile of the deputy itself
+	SSH                bool  // what ssh knows of the launcher's address is worth a try
 }
 
 // taskFrame is how many bytes a frame has at most beside the one text in it.
@@ -66,9 +67,6 @@ func (t *task) config() *Config {
 	c := &Config{
 		Size: t.Size, Program: t.Program, Args: t.Args, Conduit: t.Conduit, Segment: t.Segment, Large: t.Large,
 		Env: t.Env, Dir: t.Dir, Freeze: t.Freeze,
-	}
-	if t.Bind {
-		c.Bind = BindCore
 	}
 	return c
 }

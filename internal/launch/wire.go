@@ -52,7 +52,7 @@ const (
 	frameWant    frameKind = 'w' // the program is not here
 	frameReady   frameKind = 'r' // texts: where its ranks find the rendezvous, then notes for the user
 	frameRefuse  frameKind = 'x' // text: why nothing can be started
-	frameStarted frameKind = 's' // rank, process id, processor or -1
+	frameStarted frameKind = 's' // rank, process id; text: where it runs
 	frameRunning frameKind = 'g' // all have started
 	frameOutput  frameKind = 'o' // rank, stream; text
 	frameOutEnd  frameKind = 'e' // rank, stream, 1 if a stranger still holds it open
@@ -172,7 +172,7 @@ var shapes = map[frameKind]struct {
 	frameCredit:  {3, 0, true, true},
 	frameOutput:  {2, 1, true, true},
 	frameOutEnd:  {3, 0, true, true},
-	frameStarted: {3, 0, true, false},
+	frameStarted: {2, 1, true, false},
 	frameTaken:   {1, 0, false, false},
 }
 

@@ -65,7 +65,7 @@ func FuzzFrames(f *testing.F) {
 		{kind: frameSeen, nums: []int64{2, 4711, 'T', 1e9, 2e9, 3}},
 		{kind: frameFail, nums: []int64{2, 1}, texts: [][]byte{[]byte("x")}},
 		{kind: frameTaken, nums: []int64{-1}},
-		{kind: frameStarted, nums: []int64{3, 100, -1}},
+		{kind: frameStarted, nums: []int64{3, 100}, texts: [][]byte{[]byte(", processor 3")}},
 	} {
 		f.Add(fr.append(nil))
 	}
@@ -130,7 +130,7 @@ func sampleTask() task {
 	return task{
 		ID: "1.2.3", Host: "0.a", Conduit: "udp", Program: "p", Path: "/p", Digest: "d", Dir: "/", Iface: "lo", Key: "k",
 		Args: []string{"", "\xff"}, Env: []string{"A=b"}, Servers: []string{"127.0.0.1:1", "[::1]:2"},
-		Size: 4, First: 2, Count: 2, Segment: 1 << 63, Freeze: []int{0, 3}, Bind: true, Shared: true, SSH: true, Large: true,
+		Size: 4, First: 2, Count: 2, Segment: 1 << 63, Freeze: []int{0, 3}, Bind: BindCore, Shared: true, SSH: true, Large: true,
 	}
 }
 

@@ -10,6 +10,15 @@ import (
 // that this process may run on, or fewer, see QuotaCPU.
 func Processors() int { return min(NumCPU(), QuotaCPU()) }
 
+// NumCPU is how many processors this process may run on.
+func NumCPU() int { return NumCPUOf(0) }
+
+// NumCPUOf is how many processors the process pid may run on, 1 if there is none.
+func NumCPUOf(pid int) int {
+	cpus, _ := AffinityOf(pid)
+	return max(len(cpus), 1)
+}
+
 // QuotaCPU is how many processors this process's control group has time for, at
 // least 1; very many if it has no limit. A limit of 1.5 processors counts as one,
 // for two threads that spin would be throttled.

@@ -82,16 +82,21 @@ func Reserve(size int64) (unsafe.Pointer, error) {
 // Unmap undoes Map and Reserve.
 func Unmap(p unsafe.Pointer, size int64) error { return unix.MunmapPtr(p, uintptr(size)) }
 
-// NumCPU is how many processors this process may run on.
-func NumCPU() int { return NumCPUOf(0) }
-
-// NumCPUOf is how many processors the process pid may run on, 1 if there is none.
-func NumCPUOf(pid int) int {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(pid, &set); err != nil {
-		return 1
+// PreferNode has what lies in size bytes at p, a page's address, come from a memory node as long as that
+// has room, also where another process touches it first: mbind(2) of shared memory is for all
+// that map it. Pages that are there stay where they are.
+func PreferNode(p unsafe.Pointer, size int64, node int) error {
+	const preferred = 1 // MPOL_PREFERRED of linux/mempolicy.h
+	var mask [16]uint64 // 1024 nodes, MAX_NUMNODES
+	if node < 0 || node >= 64*len(mask) {
+		return unix.EINVAL
 	}
-	return max(set.Count(), 1)
+	mask[node/64] = 1 << (node % 64)
+	// The kernel takes one bit less than it is told (get_nodes of mm/mempolicy.c).
+	if _, _, e := unix.Syscall6(unix.SYS_MBIND, uintptr(p), uintptr(size), preferred, uintptr(unsafe.Pointer(&mask)), uintptr(64*len(mask)+1), 0); e != 0 {
+		return os.NewSyscallError("mbind", e)
+	}
+	return nil
 }
 
 // FutexWait sleeps while *addr == val, across processes; it may return early.

@@ -2,7 +2,9 @@ package sys
 
 import (
 	"errors"
+	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -25,30 +27,64 @@ func SetSubreaper(on bool) error {
 // The caller has locked its goroutine to the thread.
 func Affinity() ([]int, error) { return AffinityOf(0) }
 
-// AffinityOf lists the processors that the first thread of process pid may run on,
-// ascending; 0 is the calling thread.
-func AffinityOf(pid int) ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(pid, &set); err != nil {
-		return nil, err
-	}
-	cpus := make([]int, 0, set.Count())
-	for c := 0; len(cpus) < cap(cpus); c++ {
-		if set.IsSet(c) {
-			cpus = append(cpus, c)
+// mostProcessors is how many the largest set has: Linux has at most 8192 (NR_CPUS).
+const mostProcessors = 1 << 14
+
+// AffinityOf is Affinity for the thread with that number, as a process's first is the process's.
+func AffinityOf(tid int) ([]int, error) {
+	// A set smaller than that of the kernel is EINVAL (sched_setaffinity(2), "C library/kernel differences").
+	for n := 1024; ; n *= 4 {
+		set := unix.NewCPUSet(n)
+		err := unix.SchedGetaffinityDynamic(tid, set)
+		if errors.Is(err, unix.EINVAL) && n < mostProcessors {
+			continue
 		}
+		if err != nil {
+			return nil, os.NewSyscallError("sched_getaffinity", err)
+		}
+		var cpus []int
+		for c := range n {
+			if set.IsSet(c) {
+				cpus = append(cpus, c)
+			}
+		}
+		return cpus, nil
 	}
-	return cpus, nil
 }
 
 // SetAffinity lets the calling thread run on cpus only; processes that it
 // starts inherit this. The caller has locked its goroutine to the thread.
-func SetAffinity(cpus []int) error {
-	var set unix.CPUSet
+func SetAffinity(cpus []int) error { return setAffinity(0, cpus) }
+
+func setAffinity(tid int, cpus []int) error {
+	set := unix.NewCPUSet(slices.Max(cpus) + 1)
 	for _, c := range cpus {
 		set.Set(c)
 	}
-	return unix.SchedSetaffinity(0, &set)
+	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinityDynamic(tid, set))
+}
+
+// BindProcess lets all threads of this process run on cpus only, and those that they start.
+func BindProcess(cpus []int) error {
+	bound := map[string]bool{}
+	for more := true; more; { // a thread may start one while others are bound
+		more = false
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		for _, t := range threads {
+			tid, err := strconv.Atoi(t.Name())
+			if err != nil || bound[t.Name()] {
+				continue
+			}
+			if err := setAffinity(tid, cpus); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+			bound[t.Name()], more = true, true
+		}
+	}
+	return nil
 }
 
 // IsTerminal reports whether fd is a terminal.

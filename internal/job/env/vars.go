@@ -81,6 +81,14 @@ var Vars = [...]Var{
 		Form:    number(1, jobenv.MaxLanes),
 	},
 	{
+		Name: "ARGON_BIND", Readers: "conduits/boot internal/launch", Values: []string{"spread", "core", "numa", "none"},
+		Meaning: "processors of the ranks of a host",
+		Text:    "How the ranks of a host are bound to its processors. `spread`: those that the job may use, and that no other job has taken, are divided evenly; `core`: each rank has one core; `numa`: whole memory nodes; `none`: ranks run anywhere. Ranks that another launcher has bound stay as they are.",
+		Range:   "`spread`, `core`, `numa`, `none`",
+		Default: "`spread`",
+		Also:    "`-bind`",
+	},
+	{
 		Name: "ARGON_PROGRESS", Readers: "gas",
 		Meaning: "answer peers in the background",
 		Text:    "1: a goroutine of each rank answers peers while the rank computes. Costs latency when the rank does call argon.",
@@ -353,6 +361,7 @@ var Vars = [...]Var{
 
 	{Name: "ARGON_LOCAL_RANK", For: Internal, Readers: "internal/job/jobenv", Meaning: "number among the ranks of the host", Form: number(0, jobenv.MaxRanks-1)},
 	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/job/jobenv conduits/hybrid", Meaning: "number of ranks of the host", Form: number(1, jobenv.MaxRanks)},
+	{Name: "ARGON_SHARERS", For: Internal, Readers: "internal/conc", Meaning: "ranks of the job that run on the processors of this rank", Form: number(1, jobenv.MaxRanks)},
 	{Name: "ARGON_SEGFD", For: Internal, Readers: "conduits/boot conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared, Form: number(0, 1<<30)},
 	{Name: "ARGON_CTLFD", For: Internal, Readers: "conduits/boot", Meaning: "inherited read end of the control pipe", Form: number(0, 1<<30)},
 	{Name: "ARGON_JOB_SOCKET", For: Internal, Readers: "conduits/boot internal/launch", Meaning: "socket that hands out ranks and their files, and its token", Form: socket},

@@ -14,6 +14,8 @@ const (
 	Large     = "ARGON_SEGMENT_LARGE" // 1: segments are not attached but grow
 	Freeze    = "ARGON_FREEZE"        // 1: stop (SIGSTOP) before joining, for a debugger
 	Ranks     = "ARGON_RANKS"         // number of ranks inside one process
+	Bind      = "ARGON_BIND"          // how ranks are bound to processors
+	Sharers   = "ARGON_SHARERS"       // number of ranks of the job that run where this rank is bound to
 
 	Rendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port
 	RendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, 0: another process does; unset: rank 0 if there is no JobID
