@@ -5,46 +5,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/place"
+	"github.com/argon-go/argon/internal/testkit/sandbox"
 )
-
-// onTwoProcessors runs f such that what it starts has two processors, and sees no job but those that f
-// starts. It returns the numbers of the two.
-func onTwoProcessors(t *testing.T, f func(cpus [2]string)) {
-	t.Helper()
-	failed := make(chan string)
-	go func() { // the thread ends with its goroutine, for it is not unlocked
-		defer close(failed)
-		runtime.LockOSThread()
-		all, err := sys.Affinity()
-		if err != nil || len(all) < 2 {
-			failed <- "there is one processor"
-			return
-		}
-		if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil { // which has the claims of processors
-			failed <- "no network namespace of its own: " + err.Error()
-			return
-		}
-		if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
-			failed <- "no loopback there: " + err.Error() + " " + string(out)
-			return
-		}
-		if err := sys.SetAffinity(all[:2]); err != nil {
-			failed <- err.Error()
-			return
-		}
-		f([2]string{place.List(all[:1]), place.List(all[1:2])})
-	}()
-	if why, ok := <-failed; ok {
-		t.Skip(why)
-	}
-}
 
 // A seatedJob is a gasrun whose ranks have said where they run, and wait for the end of their input.
 type seatedJob struct {
@@ -97,18 +63,19 @@ func (j *seatedJob) kill(t *testing.T) {
 // TestJobsTakeOtherProcessors has two jobs at once on different processors, a third one share, and the
 // processor of a job whose gasrun was killed go to the next.
 func TestJobsTakeOtherProcessors(t *testing.T) {
-	onTwoProcessors(t, func(cpus [2]string) {
+	sandbox.OnTwoProcessors(t, func(two []int) {
+		cpus := []string{place.List(two[:1]), place.List(two[1:])}
 		both := cpus[0] + cpus[1]
-		one, two := seated(t, 1, "-bind", "core"), seated(t, 1, "-bind", "core")
-		if got := one.where[0] + two.where[0]; got != both {
-			t.Errorf("two jobs run on %q and %q", one.where, two.where)
+		first, second := seated(t, 1, "-bind", "core"), seated(t, 1, "-bind", "core")
+		if got := first.where[0] + second.where[0]; got != both {
+			t.Errorf("two jobs run on %q and %q", first.where, second.where)
 		}
-		three := seated(t, 1, "-bind", "core")
-		if !strings.Contains(both, three.where[0]) {
-			t.Errorf("the third job runs on %q, want one of %v", three.where, cpus)
+		third := seated(t, 1, "-bind", "core")
+		if !strings.Contains(both, third.where[0]) {
+			t.Errorf("the third job runs on %q, want one of %v", third.where, cpus)
 		}
-		three.kill(t)
-		two.kill(t)
+		third.kill(t)
+		second.kill(t)
 		if again := seated(t, 1, "-bind", "core"); again.where[0] != cpus[1] {
 			t.Errorf("after the job on processor %s was killed the next one is on %q", cpus[1], again.where)
 		}
@@ -118,21 +85,21 @@ func TestJobsTakeOtherProcessors(t *testing.T) {
 // TestRanksAreSpread has ranks of a job, also of several hosts that are this machine, run on
 // processors of their own, and says so at -v; those without a processor of their own share.
 func TestRanksAreSpread(t *testing.T) {
-	onTwoProcessors(t, func(cpus [2]string) {
-		both := place.List([]int{int(cpus[0][0] - '0'), int(cpus[1][0] - '0')})
+	sandbox.OnTwoProcessors(t, func(two []int) {
+		cpus, both := []string{place.List(two[:1]), place.List(two[1:])}, place.List(two)
 		for _, tc := range []struct {
 			args string
 			env  string
 			want []string
 		}{
-			{"-n 2", "", cpus[:]},
+			{"-n 2", "", cpus},
 			{"-n 1", "", []string{both}},
 			{"-n 3", "", []string{cpus[0], cpus[0], cpus[1]}},
 			{"-n 2 -bind none", "", []string{both, both}},
 			{"-n 2 -bind numa", "", []string{both, both}},
 			{"-n 2", "none", []string{both, both}},
-			{"-n 2 -bind core", "none", cpus[:]},
-			{"-n 2 -hosts localhost,localhost", "", cpus[:]},
+			{"-n 2 -bind core", "none", cpus},
+			{"-n 2 -hosts localhost,localhost", "", cpus},
 		} {
 			t.Setenv("ARGON_BIND", tc.env)
 			args := append(strings.Fields(tc.args), "-q", "-conduit", "shm")

@@ -28,7 +28,7 @@ func ranks(t *testing.T, program string, size int, rankVar, sizeVar string, env 
 	out = make([]bytes.Buffer, size)
 	for r := range size {
 		c := testjob.Command(t, program, append(env, "ARGON_RENDEZVOUS="+l.Addr().String(),
-			fmt.Sprintf("%s=%d", rankVar, r), fmt.Sprintf("%s=%d", sizeVar, size))...)
+			fmt.Sprintf("%s=%d", rankVar, r), fmt.Sprintf("%s=%d", sizeVar, size), fmt.Sprintf("OMPI_COMM_WORLD_LOCAL_RANK=%d", r))...)
 		c.Stdout, c.Stderr = &out[r], &out[r]
 		if err := c.Start(); err != nil {
 			t.Fatal(err)

@@ -3,9 +3,12 @@ package boot
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +16,10 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/place"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
@@ -27,6 +33,7 @@ func TestMain(m *testing.M) {
 		"quit":             func() { Main(Config{}, layered(quitWhileWaiting)) },
 		"silent":           func() { Main(Config{}, layered(func(s *rank) error { fmt.Println("ready"); return s.forever() })) },
 		"twice":            runTwice,
+		"where":            func() { Main(Config{}, layered(where)) },
 		"canceled":         func() { canceled(false) },
 		"canceled-before":  func() { canceled(true) },
 		"canceled-joining": canceledJoining,
@@ -130,6 +137,23 @@ func status42(r *rank) error {
 		select {}
 	}
 	return r.forever()
+}
+
+// where prints where the rank's threads run, and what it knows of that.
+func where(r *rank) error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	sets := map[string]bool{}
+	for _, th := range threads {
+		tid, _ := strconv.Atoi(th.Name())
+		if cpus, err := sys.AffinityOf(tid); err == nil {
+			sets[place.List(cpus)] = true
+		}
+	}
+	fmt.Println("threads on", slices.Sorted(maps.Keys(sets)), "at once", runtime.GOMAXPROCS(0), "alone", conc.HaveProcessors(r.Size()))
+	return r.barrier()
 }
 
 // waits is what the goroutines of ep's rank wait for.

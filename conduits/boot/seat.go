@@ -41,6 +41,7 @@ func bindRank(j conduits.Job) (note string) {
 	if err != nil {
 		note = ", " + err.Error()
 	}
+	procs := min(len(allowed), max(sys.QuotaCPU(), 2)) // as the runtime chooses
 	if set.CPUs == nil {
 		return "not bound: no processor of " + place.List(allowed) + " is online"
 	}
@@ -48,8 +49,8 @@ func bindRank(j conduits.Job) (note string) {
 		return "not bound: " + err.Error()
 	}
 	_ = os.Setenv(jobenv.Sharers, strconv.Itoa(set.Ranks))
-	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) == runtime.NumCPU() { // else the user or the program has decided
-		runtime.SetDefaultGOMAXPROCS()
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) == procs { // else the user or the program has decided
+		runtime.GOMAXPROCS(place.Procs(set, sys.QuotaCPU(), ranks))
 	}
 	return "processors " + place.List(set.CPUs) + note
 }

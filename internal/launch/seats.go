@@ -114,21 +114,19 @@ func (s *seats) seat(i int, f func(set place.Set)) (where string) {
 	return where
 }
 
-// variables are those of a rank in a set, of a job with the configuration c. The runtime of Go sees the
-// set (runtime.GOMAXPROCS), but not that others have their part of a control group's quota.
+// variables are those of a rank in a set, of a job with the configuration c.
 func (s *seats) variables(set place.Set, c *Config) (vars []string) {
 	if set.CPUs == nil {
 		return nil
 	}
 	vars = append(vars, jobenv.Sharers+"="+strconv.Itoa(set.Ranks))
-	share := max(sys.QuotaCPU()/s.All, 1)
 	const procs = "GOMAXPROCS"
 	given := os.Getenv(procs) != ""
 	for _, kv := range c.Env {
 		given = given || strings.HasPrefix(kv, procs+"=")
 	}
-	if share < len(set.CPUs) && !given {
-		vars = append(vars, procs+"="+strconv.Itoa(share))
+	if !given {
+		vars = append(vars, procs+"="+strconv.Itoa(place.Procs(set, sys.QuotaCPU(), s.All)))
 	}
 	return vars
 }

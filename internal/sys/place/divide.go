@@ -79,6 +79,14 @@ func Divide(t *Topology, how Bind, ranks int, load func(cpu int) int) []Set {
 	return sets
 }
 
+// Procs is how many goroutines of a rank may run at once (runtime.GOMAXPROCS): as many as it has
+// processors, or less where a control group allows all ranks together just quota of them, but
+// two at least. With one a goroutine that answers peers, or a timer, waits for 10 ms until another one
+// that computes is preempted, while the system would let its thread run at once.
+func Procs(set Set, quota, ranks int) int {
+	return max(min(len(set.CPUs), quota/max(ranks, 1)), 2)
+}
+
 // pool is the processors that Divide uses.
 func (t *Topology) pool(ranks int, load func(cpu int) int) []processor {
 	loads := map[int]int{} // of cores: threads of one disturb each other

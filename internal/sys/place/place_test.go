@@ -199,6 +199,16 @@ func upTo(n int) (all []int) {
 	return all
 }
 
+func TestProcs(t *testing.T) {
+	for _, tc := range []struct{ cpus, quota, ranks, want int }{
+		{1, 1 << 30, 2, 2}, {8, 1 << 30, 2, 8}, {8, 4, 1, 4}, {8, 4, 2, 2}, {8, 1, 2, 2}, {2, 1, 1, 2}, // 1: a quota of 1.5
+	} {
+		if got := Procs(Set{CPUs: upTo(tc.cpus)}, tc.quota, tc.ranks); got != tc.want {
+			t.Errorf("a rank of %d with %d processors and a quota of %d runs %d goroutines at once, want %d", tc.ranks, tc.cpus, tc.quota, got, tc.want)
+		}
+	}
+}
+
 func TestNode(t *testing.T) {
 	root, online := machines[3].sysfs()
 	topology := Read(root, online)
