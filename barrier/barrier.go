@@ -11,19 +11,6 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// The errors of this package; all it returns wrap one of them, or are a
-// *PeerError.
-var (
-	ErrNotInit         = errs.ErrNotInit
-	ErrBadArg          = errs.ErrBadArg
-	ErrNotReady        = errs.ErrNotReady
-	ErrBarrierMismatch = errs.ErrBarrierMismatch
-	ErrNotSupported    = errs.ErrNotSupported
-)
-
-// PeerError says which rank failed while others waited.
-type PeerError = errs.PeerError
-
 // MismatchError is the error of a phase in which the ranks do not match, on all of
 // them. It matches ErrBarrierMismatch.
 type MismatchError struct {
@@ -39,7 +26,7 @@ func (e *MismatchError) Error() string {
 }
 
 // Unwrap is the kind of error.
-func (e *MismatchError) Unwrap() error { return ErrBarrierMismatch }
+func (e *MismatchError) Unwrap() error { return errs.ErrBarrierMismatch }
 
 // Flags modify Notify, Wait and Try (GASNet-1 specification, "Barriers").
 type Flags uint32
@@ -431,7 +418,7 @@ func (b *Barrier) Try(id uint32, flags Flags) (done bool, err error) {
 		}
 	}
 	err = b.finish("try", s, v, id, flags)
-	return !errors.Is(err, ErrNotReady), err
+	return !errors.Is(err, errs.ErrNotReady), err
 }
 
 // Mismatched reports whether it is known already that the phase notified last, which
@@ -556,7 +543,7 @@ func stolen(op string, phase uint32) error {
 // a rank that has left, all ranks need it and those that wait for it by way of
 // others would not notice: so it is blamed.
 func (b *Barrier) failed(phase uint32, err error) error {
-	var p *PeerError
+	var p *errs.PeerError
 	if !errors.As(err, &p) {
 		return err
 	}
@@ -566,5 +553,5 @@ func (b *Barrier) failed(phase uint32, err error) error {
 		errors.As(conduits.HasLeft(b.ep, p.Rank, b), &p) // says more than an answer of a send
 		b.ep.Blame(p.Rank, p.Err)
 	}
-	return &PeerError{Rank: p.Rank, Op: "barrier phase " + utoa(phase), Err: p.Err}
+	return &errs.PeerError{Rank: p.Rank, Op: "barrier phase " + utoa(phase), Err: p.Err}
 }

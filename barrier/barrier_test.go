@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // call is one rank's part in one phase.
@@ -115,13 +116,13 @@ func runPhase(b *Barrier, c call, o outcome) error {
 		return fmt.Errorf("notify: %w", err)
 	}
 	if c.double {
-		if err := b.Notify(c.id, c.flags); !errors.Is(err, ErrNotReady) {
+		if err := b.Notify(c.id, c.flags); !errors.Is(err, errs.ErrNotReady) {
 			return fmt.Errorf("second notify: %v", err)
 		}
 	}
 	err := finishPhase(b, c)
 	switch want := o.rank(c); {
-	case want && !errors.Is(err, ErrBarrierMismatch):
+	case want && !errors.Is(err, errs.ErrBarrierMismatch):
 		return fmt.Errorf("%+v: want a mismatch, got %v", c, err)
 	case !want && err != nil:
 		return fmt.Errorf("%+v: want none, got %v", c, err)
@@ -130,7 +131,7 @@ func runPhase(b *Barrier, c call, o outcome) error {
 		return fmt.Errorf("%+v: result is id %d, named %v; want id %d, named %v", c, id, named, o.id, o.named)
 	}
 	if c.double {
-		if err := b.Wait(c.waitID, c.waitFl); !errors.Is(err, ErrNotReady) {
+		if err := b.Wait(c.waitID, c.waitFl); !errors.Is(err, errs.ErrNotReady) {
 			return fmt.Errorf("second wait: %v", err)
 		}
 	}
@@ -151,15 +152,15 @@ func TestAllRanksSeeTheModelsVerdict(t *testing.T) {
 		}
 		j := openJob(t, n, how, rapid.SampledFrom(starts).Draw(t, "start"))
 		defer j.close()
-		errs := make([]error, n)
+		failures := make([]error, n)
 		j.each(func(r int) {
 			for p, calls := range plan {
-				if err := runPhase(j.bars[r], calls[r], judge(calls)); err != nil && errs[r] == nil {
-					errs[r] = fmt.Errorf("phase %d: %w", p, err)
+				if err := runPhase(j.bars[r], calls[r], judge(calls)); err != nil && failures[r] == nil {
+					failures[r] = fmt.Errorf("phase %d: %w", p, err)
 				}
 			}
 		})
-		for r, err := range errs {
+		for r, err := range failures {
 			if err != nil {
 				t.Errorf("rank %d: %v", r, err)
 			}
@@ -187,7 +188,7 @@ func (m *machine) notify(t *rapid.T) {
 	c := drawCall(t, 3)
 	err := m.bars[r].Notify(c.id, c.flags)
 	if m.phase[r] > m.waited[r] {
-		if !errors.Is(err, ErrNotReady) {
+		if !errors.Is(err, errs.ErrNotReady) {
 			t.Fatalf("rank %d: second notify: %v", r, err)
 		}
 		return
@@ -207,7 +208,7 @@ func (m *machine) try(t *rapid.T) {
 	r := rapid.IntRange(0, len(m.bars)-1).Draw(t, "rank")
 	b, p := m.bars[r], m.phase[r]
 	if p == m.waited[r] {
-		if done, err := b.Try(3, 0); done || !errors.Is(err, ErrNotReady) {
+		if done, err := b.Try(3, 0); done || !errors.Is(err, errs.ErrNotReady) {
 			t.Fatalf("rank %d: try without notify: %v, %v", r, done, err)
 		}
 		return
@@ -227,7 +228,7 @@ func (m *machine) try(t *rapid.T) {
 	}
 	m.waited[r]++
 	o := judge(m.calls[p])
-	if got := errors.Is(err, ErrBarrierMismatch); got != o.rank(c) || !got && err != nil {
+	if got := errors.Is(err, errs.ErrBarrierMismatch); got != o.rank(c) || !got && err != nil {
 		t.Fatalf("rank %d: phase %d: %+v: %v; want mismatch %v", r, p, c, err, o.rank(c))
 	}
 	if id, named := b.Result(); id != o.id || named != o.named {
@@ -383,7 +384,7 @@ func TestConformance(t *testing.T) {
 							}
 							err := finishPhase(bar, c)
 							want := x.bad || x.badOne && r == i
-							if errors.Is(err, ErrBarrierMismatch) != want || !want && err != nil {
+							if errors.Is(err, errs.ErrBarrierMismatch) != want || !want && err != nil {
 								t.Errorf("%s: rank %d of %d (roles %d, %d): got %v, want mismatch %v", x.name, r, n, i, k, err, want)
 							}
 							if id, is := bar.Result(); id != x.id || is != x.named {
@@ -444,18 +445,18 @@ func TestMisuse(t *testing.T) {
 					t.Errorf("rank %d: %s: %v, want %v", r, what, err, kind)
 				}
 			}
-			is("wait at first", b.Wait(0, 0), ErrNotReady)
+			is("wait at first", b.Wait(0, 0), errs.ErrNotReady)
 			_, err := b.Try(0, 0)
-			is("try at first", err, ErrNotReady)
-			is("flags", b.Notify(0, 4), ErrBadArg)
+			is("try at first", err, errs.ErrNotReady)
+			is("flags", b.Notify(0, 4), errs.ErrBadArg)
 			is("notify", b.Notify(1, 0), nil)
-			is("second notify", b.Notify(2, 0), ErrNotReady)
-			is("wait's flags", b.Wait(1, 8), ErrBadArg)
+			is("second notify", b.Notify(2, 0), errs.ErrNotReady)
+			is("wait's flags", b.Wait(1, 8), errs.ErrBadArg)
 			_, err = b.Try(1, 16)
-			is("try's flags", err, ErrBadArg)
+			is("try's flags", err, errs.ErrBadArg)
 			is("wait", b.Wait(1, 0), nil)
-			is("second wait", b.Wait(1, 0), ErrNotReady)
-			is("second bind", b.Bind(j.ends[r]), ErrBadArg)
+			is("second wait", b.Wait(1, 0), errs.ErrNotReady)
+			is("second bind", b.Bind(j.ends[r]), errs.ErrBadArg)
 			is("barrier", b.Barrier(9, 0), nil)
 			if id, named := b.Result(); id != 9 || !named {
 				t.Errorf("rank %d: result %d, %v", r, id, named)
@@ -463,13 +464,13 @@ func TestMisuse(t *testing.T) {
 		})
 	})
 	b := New()
-	if err := b.Notify(0, 0); !errors.Is(err, ErrNotInit) {
+	if err := b.Notify(0, 0); !errors.Is(err, errs.ErrNotInit) {
 		t.Errorf("notify before bind: %v", err)
 	}
-	if err := b.Wait(0, 0); !errors.Is(err, ErrNotInit) {
+	if err := b.Wait(0, 0); !errors.Is(err, errs.ErrNotInit) {
 		t.Errorf("wait before bind: %v", err)
 	}
-	if _, err := b.Try(0, 0); !errors.Is(err, ErrNotInit) {
+	if _, err := b.Try(0, 0); !errors.Is(err, errs.ErrNotInit) {
 		t.Errorf("try before bind: %v", err)
 	}
 }
@@ -488,7 +489,7 @@ func TestFailureEndsWaiting(t *testing.T) {
 			}
 			wg.Go(func() {
 				err := j.bars[r].Wait(1, 0)
-				var p *PeerError
+				var p *errs.PeerError
 				if !errors.As(err, &p) || p.Rank != n-1 || !strings.Contains(err.Error(), cause.Error()) || !strings.Contains(p.Op, "barrier phase 1") {
 					t.Errorf("rank %d: wait: %v", r, err)
 				}
@@ -525,7 +526,7 @@ func TestTwoWaiters(t *testing.T) {
 						switch err := j.bars[r].Wait(1, 0); {
 						case err == nil:
 							won.Add(1)
-						case errors.Is(err, ErrNotReady):
+						case errors.Is(err, errs.ErrNotReady):
 							lost.Add(1)
 						default:
 							t.Errorf("rank %d: %v", r, err)

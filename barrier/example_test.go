@@ -49,7 +49,7 @@ func Example() {
 			}
 			err = b.Barrier(name, 0)
 			if e.Rank() == 3 {
-				fmt.Println(errors.Is(err, barrier.ErrBarrierMismatch))
+				fmt.Println(errors.Is(err, conduits.ErrBarrierMismatch))
 				fmt.Println(err)
 			}
 

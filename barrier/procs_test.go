@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/post"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -54,7 +55,7 @@ func phases() {
 		if odd && p/10%size == rank {
 			id++
 		}
-		if err := b.Barrier(id, 0); errors.Is(err, ErrBarrierMismatch) != odd || !odd && err != nil {
+		if err := b.Barrier(id, 0); errors.Is(err, errs.ErrBarrierMismatch) != odd || !odd && err != nil {
 			testjob.Fatal("phase %d: %v", p, err)
 		}
 		var buf [8]byte

@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -891,7 +892,7 @@ func (m *model) notify(s Step) {
 		wants = append(wants, am.ErrBadArg)
 	}
 	if m.notified[s.Rank] {
-		wants = append(wants, barrier.ErrNotReady)
+		wants = append(wants, errs.ErrNotReady)
 	}
 	if wants == nil {
 		m.notified[s.Rank], m.offers[s.Rank] = true, o
@@ -955,7 +956,7 @@ func (m *model) meet(s Step) {
 		}
 		var wants []error
 		if mismatch || o.flags&barrier.Mismatch != 0 || named && o.id != id && o.flags&barrier.Anonymous == 0 {
-			wants = []error{barrier.ErrBarrierMismatch}
+			wants = []error{errs.ErrBarrierMismatch}
 		}
 		a.want(a.meet(o, s.Form == "try"), wants...)
 		if gotID, got := a.bar.Result(); got != named || named && gotID != id {
@@ -972,10 +973,10 @@ func (m *model) tryMeet(s Step) {
 	case !m.notified[s.Rank]:
 		m.by(s.Rank, func(a *actor) {
 			done, err := a.bar.Try(o.id, o.flags)
-			if a.want(err, barrier.ErrNotReady); done {
+			if a.want(err, errs.ErrNotReady); done {
 				a.fatalf("a barrier that was not notified is over")
 			}
-			a.want(a.bar.Wait(o.id, o.flags), barrier.ErrNotReady)
+			a.want(a.bar.Wait(o.id, o.flags), errs.ErrNotReady)
 		})
 	case slices.Contains(m.notified, false):
 		m.by(s.Rank, func(a *actor) {

@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -117,10 +118,10 @@ func TestAsynchronousPins(t *testing.T) {
 			return err
 		}
 		var calling, done, refused atomic.Int64
-		errs := make(chan error, threads)
+		failures := make(chan error, threads)
 		for th := range threads {
 			go func() {
-				errs <- func() error {
+				failures <- func() error {
 					rng := rand.New(rand.NewPCG(uint64(r.e.Rank()), uint64(th)))
 					began := int64(0)
 					var ended atomic.Int64
@@ -149,7 +150,7 @@ func TestAsynchronousPins(t *testing.T) {
 							}
 							if err == nil {
 								look(reg)
-							} else if errors.Is(err, firehose.ErrResource) {
+							} else if errors.Is(err, errs.ErrResource) {
 								refused.Add(1)
 							} else {
 								fail(err)
@@ -178,7 +179,7 @@ func TestAsynchronousPins(t *testing.T) {
 						case kind == 7:
 							if reg, err := r.c.PinOnce(dst, at, n); err == nil {
 								look(reg)
-							} else if !errors.Is(err, firehose.ErrResource) {
+							} else if !errors.Is(err, errs.ErrResource) {
 								return err
 							}
 						case kind == 8 && th == 0:
@@ -215,7 +216,7 @@ func TestAsynchronousPins(t *testing.T) {
 			}()
 		}
 		for range threads {
-			err = errors.Join(err, <-errs)
+			err = errors.Join(err, <-failures)
 		}
 		if err != nil {
 			return err
@@ -243,7 +244,7 @@ func TestFailureEndsPins(t *testing.T) {
 	caught := errors.New("struck by lightning")
 	for _, closed := range []bool{false, true} {
 		var ended [2]atomic.Int64
-		errs := job(t, 2, firehose.Config{Budget: 4 * bucket, Local: bucket}, nil, func(r *rank) error {
+		failures := job(t, 2, firehose.Config{Budget: 4 * bucket, Local: bucket}, nil, func(r *rank) error {
 			if err := r.expose(64*bucket, segment.RightsAll); err != nil {
 				return err
 			}
@@ -267,7 +268,7 @@ func TestFailureEndsPins(t *testing.T) {
 			if err := r.c.PinOnceThen(1, r.all[1].addrs[0], 1, then); err != nil {
 				return err
 			}
-			want := firehose.ErrClosed
+			want := errs.ErrClosed
 			if closed {
 				r.c.Close()
 			} else {
@@ -299,7 +300,7 @@ func TestFailureEndsPins(t *testing.T) {
 					return fmt.Errorf("%d of 9 ended", len(got))
 				}
 				for i, err := range got[6:] {
-					if !errors.Is(err, firehose.ErrClosed) || err.Error()[:1] != fmt.Sprint(i) {
+					if !errors.Is(err, errs.ErrClosed) || err.Error()[:1] != fmt.Sprint(i) {
 						return fmt.Errorf("ended with %v", err)
 					}
 				}
@@ -308,7 +309,7 @@ func TestFailureEndsPins(t *testing.T) {
 			return nil
 		})
 		if ended[1].Load() != 1 {
-			t.Errorf("closed %v: %v", closed, errs[0])
+			t.Errorf("closed %v: %v", closed, failures[0])
 		}
 	}
 }
@@ -356,7 +357,7 @@ func TestPinOnce(t *testing.T) {
 				return fmt.Errorf("behind the region: %v, %d", g, n)
 			}
 			// 11 of 12 buckets are taken.
-			if _, err := r.c.PinOnce(1, a, 2*bucket); !errors.Is(err, firehose.ErrResource) {
+			if _, err := r.c.PinOnce(1, a, 2*bucket); !errors.Is(err, errs.ErrResource) {
 				return fmt.Errorf("more than there is room for: %v", err)
 			}
 			one, err := r.c.PinOnce(1, a+5, bucket)
@@ -372,12 +373,12 @@ func TestPinOnce(t *testing.T) {
 				n    uint64
 				want error
 			}{
-				{1, a, 12*bucket + 1, firehose.ErrResource},
-				{1, a, 0, firehose.ErrBadArg},
-				{1, ^firehose.Addr(0), 2, firehose.ErrBadArg},
-				{0, a, 1, firehose.ErrBadArg},
-				{2, a, 1, firehose.ErrBadArg},
-				{-1, a, 1, firehose.ErrBadArg},
+				{1, a, 12*bucket + 1, errs.ErrResource},
+				{1, a, 0, errs.ErrBadArg},
+				{1, ^firehose.Addr(0), 2, errs.ErrBadArg},
+				{0, a, 1, errs.ErrBadArg},
+				{2, a, 1, errs.ErrBadArg},
+				{-1, a, 1, errs.ErrBadArg},
 			} {
 				if _, err := r.c.PinOnce(k.rank, k.a, k.n); !errors.Is(err, k.want) {
 					return fmt.Errorf("%+v: %v", k, err)
@@ -387,7 +388,7 @@ func TestPinOnce(t *testing.T) {
 				if err := r.c.Release(reg); err != nil {
 					return err
 				}
-				if err := r.c.Release(reg); !errors.Is(err, firehose.ErrBadArg) {
+				if err := r.c.Release(reg); !errors.Is(err, errs.ErrBadArg) {
 					return fmt.Errorf("released twice: %v", err)
 				}
 			}
@@ -412,7 +413,7 @@ func TestPinOnce(t *testing.T) {
 					}
 				}
 			}
-			if err := r.c.Release(xyz[0]); !errors.Is(err, firehose.ErrBadArg) {
+			if err := r.c.Release(xyz[0]); !errors.Is(err, errs.ErrBadArg) {
 				return fmt.Errorf("released twice: %v", err)
 			}
 			if err := errors.Join(r.c.Release(xyz[1]), r.c.Release(xyz[2])); err != nil {

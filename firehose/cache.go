@@ -283,7 +283,7 @@ type how uint8
 const (
 	notAtAll   how = iota // neither messages nor queues; in handlers, too
 	byFirehose            // the buckets of the range
-	byTransfer            // exactly the range, for this one access: an error that matches ErrResource says that there is no room
+	byTransfer            // exactly the range, for this one access: an error that matches errs.ErrResource says that there is no room
 )
 
 // ask pins [a, a+n) of rank's memory for p. It does not wait. On pins that wait see the package

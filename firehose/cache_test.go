@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -52,7 +53,7 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 		t.Fatal(err)
 	}
 	all := make([]*rank, size)
-	errs := make([]error, size)
+	failures := make([]error, size)
 	var wg sync.WaitGroup
 	came := new(atomic.Int64)
 	for i := range size {
@@ -61,7 +62,7 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 	for i, end := range ends {
 		wg.Go(func() {
 			r := all[i]
-			errs[i] = func() error {
+			failures[i] = func() error {
 				var err error
 				c := config
 				c.Rank, c.Size, c.Bucket = i, size, bucket
@@ -109,7 +110,7 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 		})
 	}
 	wg.Wait()
-	return errs
+	return failures
 }
 
 // sync is a barrier within the process.
@@ -206,9 +207,9 @@ func (r *rank) do(a *conduits.Access) error {
 	return e.err
 }
 
-func check(t *testing.T, errs []error) {
+func check(t *testing.T, failures []error) {
 	t.Helper()
-	for i, err := range errs {
+	for i, err := range failures {
 		if err != nil {
 			t.Errorf("rank %d: %v", i, err)
 		}
@@ -228,10 +229,10 @@ func TestOutOfBudget(t *testing.T) {
 		if err := r.sync(); err != nil {
 			return err
 		}
-		errs := make(chan error, threads)
+		failures := make(chan error, threads)
 		for th := range threads {
 			go func() {
-				errs <- func() error {
+				failures <- func() error {
 					rng := rand.New(rand.NewPCG(uint64(r.e.Rank()), uint64(th)))
 					wrote := map[uint64]uint64{} // rank << 32 | offset
 					var b [8]byte
@@ -265,7 +266,7 @@ func TestOutOfBudget(t *testing.T) {
 		}
 		var err error
 		for range threads {
-			err = errors.Join(err, <-errs)
+			err = errors.Join(err, <-failures)
 		}
 		if err != nil {
 			return err
@@ -297,7 +298,7 @@ func TestReleaseWakes(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if _, err := r.c.RemotePin(1, a, 3*bucket); !errors.Is(err, firehose.ErrResource) {
+			if _, err := r.c.RemotePin(1, a, 3*bucket); !errors.Is(err, errs.ErrResource) {
 				return fmt.Errorf("more than the share: %v", err)
 			}
 			pinned := make(chan error)
@@ -470,7 +471,7 @@ func TestStale(t *testing.T) {
 				if r.atu.Stats(&s); s.Regions != 0 {
 					return fmt.Errorf("%d regions are registered", s.Regions)
 				}
-				if err := r.c.Conceal(r.s, a); !errors.Is(err, firehose.ErrBadArg) {
+				if err := r.c.Conceal(r.s, a); !errors.Is(err, errs.ErrBadArg) {
 					return fmt.Errorf("concealed twice: %v", err)
 				}
 				// Would take the same NLAs if they were free.
@@ -566,7 +567,7 @@ func TestBudgetsDiffer(t *testing.T) {
 			return err
 		}
 		_, err := r.c.RemotePin(1-r.e.Rank(), r.all[1-r.e.Rank()].addrs[0], 1)
-		if !errors.Is(err, firehose.ErrBadArg) || !strings.Contains(err.Error(), "its configuration is not the same") {
+		if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "its configuration is not the same") {
 			return fmt.Errorf("a pin at a rank with another budget: %v", err)
 		}
 		return nil
@@ -577,7 +578,7 @@ func TestBudgetsDiffer(t *testing.T) {
 // messages.
 func TestPayloadTooLarge(t *testing.T) {
 	for i, err := range job(t, 2, firehose.Config{Budget: 8 * bucket, Payload: 1 << 30}, nil, func(r *rank) error { return nil }) {
-		if !errors.Is(err, firehose.ErrBadArg) && !errors.Is(err, conduits.ErrPeer) {
+		if !errors.Is(err, errs.ErrBadArg) && !errors.Is(err, conduits.ErrPeer) {
 			t.Errorf("rank %d: %v", i, err)
 		}
 	}

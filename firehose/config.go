@@ -10,18 +10,10 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// The errors of this package; all it returns wrap one of them, or are a
-// *PeerError.
-var (
-	ErrBadArg   = errs.ErrBadArg
-	ErrResource = errs.ErrResource
-	ErrClosed   = errs.ErrClosed
-
-	// ErrNotExposed: the owner has no memory at these addresses, or has none any
-	// more. It matches segment.ErrFault, and with it ErrBadArg: it is the remote
-	// equivalent of a segmentation fault.
-	ErrNotExposed = fmt.Errorf("nothing is exposed there: %w", segment.ErrFault)
-)
+// ErrNotExposed: the owner has no memory at these addresses, or has none any
+// more. It matches segment.ErrFault, and with it ErrBadArg: it is the remote
+// equivalent of a segmentation fault.
+var ErrNotExposed = fmt.Errorf("nothing is exposed there: %w", segment.ErrFault)
 
 // NotExposed is ErrNotExposed for an access that has run over the end of memory, of
 // which end is the address behind the last byte; ErrNotExposed itself if end is 0.
@@ -40,9 +32,6 @@ func (e *endError) Error() string {
 }
 
 func (e *endError) Unwrap() error { return ErrNotExposed }
-
-// PeerError says which rank failed.
-type PeerError = errs.PeerError
 
 // Addr is an address of memory that a rank exposes. It is a number of the
 // owner's choice, not an address in memory: see Space.

@@ -281,12 +281,12 @@ func TestArguments(t *testing.T) {
 		want error
 		text string
 	}{
-		{-1, 0, 1, ErrBadArg, "ranks 0..2"},
-		{3, 0, 1, ErrBadArg, "ranks 0..2"},
-		{1, 0, 1, ErrBadArg, "the own rank's memory"},
-		{0, 0, 0, ErrBadArg, "0 bytes"},
-		{0, ^Addr(0), 2, ErrBadArg, "2 bytes at 0xffffffffffffffff"},
-		{0, 1, 3 * testBucket, ErrResource, "touches 4 buckets of 4096 bytes: at most 3"},
+		{-1, 0, 1, errs.ErrBadArg, "ranks 0..2"},
+		{3, 0, 1, errs.ErrBadArg, "ranks 0..2"},
+		{1, 0, 1, errs.ErrBadArg, "the own rank's memory"},
+		{0, 0, 0, errs.ErrBadArg, "0 bytes"},
+		{0, ^Addr(0), 2, errs.ErrBadArg, "2 bytes at 0xffffffffffffffff"},
+		{0, 1, 3 * testBucket, errs.ErrResource, "touches 4 buckets of 4096 bytes: at most 3"},
 	} {
 		if _, ok, err := m.RemotePin(c.rank, c.a, c.n, 1); ok || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%+v: %v, %v", c, ok, err)
@@ -300,11 +300,11 @@ func TestArguments(t *testing.T) {
 		t.Fatalf("%v: %x", ok, b)
 	}
 	for _, bad := range []region{{}, {at: packed(0, 7), meta: 1 << metaCount}, {meta: 1 << metaCount}} {
-		if err := m.Release(bad); !errors.Is(err, ErrBadArg) {
+		if err := m.Release(bad); !errors.Is(err, errs.ErrBadArg) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if err := m.Withdraw(0, 0); !errors.Is(err, ErrBadArg) {
+	if err := m.Withdraw(0, 0); !errors.Is(err, errs.ErrBadArg) {
 		t.Error(err)
 	}
 	if err := m.Withdraw(0, ^uint64(0)); err != nil || m.pinned != 0 {
@@ -366,14 +366,14 @@ func TestClosed(t *testing.T) {
 		t.Fatal("a request is not answered")
 	}
 	m.Close()
-	if d, ok := m.NextDone(); !ok || d.Cookie != 2 || !errors.Is(d.Err, ErrClosed) {
+	if d, ok := m.NextDone(); !ok || d.Cookie != 2 || !errors.Is(d.Err, errs.ErrClosed) {
 		t.Errorf("what waited ended with %+v, %v", d, ok)
 	}
 	if ask(1) || ask(2) {
 		t.Error("a request is answered")
 	}
 	for _, rank := range []int{1, 3} {
-		if _, ok, err := m.RemotePin(rank, 0, 1, 4); ok || !errors.Is(err, ErrClosed) {
+		if _, ok, err := m.RemotePin(rank, 0, 1, 4); ok || !errors.Is(err, errs.ErrClosed) {
 			t.Errorf("remote pin of rank %d: %v, %v", rank, ok, err)
 		}
 	}

@@ -912,7 +912,7 @@ func (m *machine) Fail(rank int, cause error) {
 	if p.err != nil {
 		return
 	}
-	p.err = &PeerError{Rank: rank, Op: "remote pin", Err: cause}
+	p.err = &errs.PeerError{Rank: rank, Op: "remote pin", Err: cause}
 	for i := p.t.first(); i != 0; i = p.t.slots[i].next {
 		if st := p.t.slots[i].state; st == present || st == stale {
 			m.callLeave(rank, p.t.slots[i].bucket)

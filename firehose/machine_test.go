@@ -251,7 +251,7 @@ func (w *world) ended(k *testRank, d ended) {
 
 func (w *world) granted(k *testRank, u *user, r region, err error) {
 	if err != nil {
-		if r.Valid() || !errors.Is(err, ErrNotExposed) && !errors.Is(err, ErrResource) && !errors.Is(err, errs.ErrPeer) {
+		if r.Valid() || !errors.Is(err, ErrNotExposed) && !errors.Is(err, errs.ErrResource) && !errors.Is(err, errs.ErrPeer) {
 			w.t.Fatalf("rank %d: %v, %v", k.c.Rank, r, err)
 		}
 		for b := uint64(u.a) / testBucket; !u.once && b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
@@ -634,7 +634,7 @@ func TestMachineModel(t *testing.T) {
 				u.a, u.n = place(t, k.l.MaxOnce+100)
 				w.next++
 				err := k.PinOnce(u.rank, u.a, u.n, w.next)
-				if dead := w.ranks[u.rank].dead; dead && u.n <= k.l.MaxOnce && !errors.Is(err, errs.ErrPeer) || !dead && (err == nil) != (u.n <= k.l.MaxOnce) || err != nil && !dead && !errors.Is(err, ErrResource) {
+				if dead := w.ranks[u.rank].dead; dead && u.n <= k.l.MaxOnce && !errors.Is(err, errs.ErrPeer) || !dead && (err == nil) != (u.n <= k.l.MaxOnce) || err != nil && !dead && !errors.Is(err, errs.ErrResource) {
 					t.Fatalf("%d of at most %d bytes at once, the owner is dead: %v: %v", u.n, k.l.MaxOnce, dead, err)
 				}
 				if err != nil {

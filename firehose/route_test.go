@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -153,10 +154,10 @@ func TestPost(t *testing.T) {
 		if err := r.sync(); err != nil {
 			return err
 		}
-		errs := make(chan error, threads)
+		failures := make(chan error, threads)
 		for th := range threads {
 			go func() {
-				errs <- func() error {
+				failures <- func() error {
 					rng := rand.New(rand.NewPCG(uint64(r.e.Rank()), uint64(th)))
 					buf := make([]byte, 8)
 					for i := range each {
@@ -207,7 +208,7 @@ func TestPost(t *testing.T) {
 			}()
 		}
 		for range threads {
-			err = errors.Join(err, <-errs)
+			err = errors.Join(err, <-failures)
 		}
 		if err != nil {
 			return err
@@ -278,7 +279,7 @@ func TestOneMiss(t *testing.T) {
 func TestPostFails(t *testing.T) {
 	caught := errors.New("struck by lightning")
 	var deaf, posting atomic.Bool
-	errs := job(t, 2, firehose.Config{Budget: 4 * bucket, Local: bucket}, nil, func(r *rank) error {
+	failures := job(t, 2, firehose.Config{Budget: 4 * bucket, Local: bucket}, nil, func(r *rank) error {
 		if err := r.expose(8*bucket, segment.RightsAll); err != nil {
 			return err
 		}
@@ -302,8 +303,8 @@ func TestPostFails(t *testing.T) {
 		}
 		return caught
 	})
-	var peer *firehose.PeerError
-	if !errors.As(errs[0], &peer) || peer.Rank != 1 || !errors.Is(errs[1], caught) {
-		t.Errorf("%v, %v", errs[0], errs[1])
+	var peer *errs.PeerError
+	if !errors.As(failures[0], &peer) || peer.Rank != 1 || !errors.Is(failures[1], caught) {
+		t.Errorf("%v, %v", failures[0], failures[1])
 	}
 }

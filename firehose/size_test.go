@@ -4,6 +4,8 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // TestDigest: whatever must be equal changes it, defaults are what they stand for,
@@ -58,7 +60,7 @@ func TestHugeLocal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.PinOnce(1, 0, 1<<40, 1); !errors.Is(err, ErrResource) || m.Limits().MaxOnce != 1<<40-1 {
+	if err := m.PinOnce(1, 0, 1<<40, 1); !errors.Is(err, errs.ErrResource) || m.Limits().MaxOnce != 1<<40-1 {
 		t.Errorf("%v, at most %d", err, m.Limits().MaxOnce)
 	}
 	if err := m.PinOnce(1, 0, 1<<40-1, 1); err != nil {

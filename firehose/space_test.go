@@ -104,7 +104,7 @@ func TestSpaceModel(t *testing.T) {
 				a, err := s.Expose(p.mem, p.rights, p.peer)
 				if want == 0 {
 					full++
-					if !errors.Is(err, ErrResource) {
+					if !errors.Is(err, errs.ErrResource) {
 						t.Fatalf("there is no room for %d bytes: %#x, %v", n, a, err)
 					}
 					return
@@ -124,7 +124,7 @@ func TestSpaceModel(t *testing.T) {
 				a := Addr(rapid.IntRange(0, buckets).Draw(t, "bucket") * testBucket)
 				p := parts[a]
 				err := s.conceal(m, a, nil)
-				if (p != nil && !p.gone) != (err == nil) || err != nil && !errors.Is(err, ErrBadArg) {
+				if (p != nil && !p.gone) != (err == nil) || err != nil && !errors.Is(err, errs.ErrBadArg) {
 					t.Fatalf("conceal %#x, which is exposed: %v: %v", a, p != nil && !p.gone, err)
 				}
 				if err == nil {
@@ -439,7 +439,7 @@ func TestLazyUnit(t *testing.T) {
 		t.Error(err)
 	}
 	for _, n := range []uint64{0, 100, testBucket + 1, 3 * testBucket} {
-		if _, err := NewSpace(nil, n); !errors.Is(err, ErrBadArg) {
+		if _, err := NewSpace(nil, n); !errors.Is(err, errs.ErrBadArg) {
 			t.Errorf("buckets of %d bytes: %v", n, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -212,7 +213,7 @@ func TestUnmapped(t *testing.T) {
 			}); err != nil {
 				return err
 			}
-			if err := r.c.Unmap(r.s, was, ep.UnmapMemory); !errors.Is(err, firehose.ErrBadArg) {
+			if err := r.c.Unmap(r.s, was, ep.UnmapMemory); !errors.Is(err, errs.ErrBadArg) {
 				return fmt.Errorf("unmapped twice: %v", err)
 			}
 			if _, ok := r.s.Local(was, 1); ok {

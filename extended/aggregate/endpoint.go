@@ -10,18 +10,6 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// The errors of this package; all it returns wrap one of them, or are a *PeerError.
-var (
-	ErrNotInit         = errs.ErrNotInit
-	ErrBadArg          = errs.ErrBadArg
-	ErrNotReady        = errs.ErrNotReady
-	ErrBarrierMismatch = errs.ErrBarrierMismatch
-	ErrPeer            = errs.ErrPeer
-)
-
-// PeerError says which rank failed while others pushed or waited.
-type PeerError = errs.PeerError
-
 // Handler indices.
 const (
 	handlerData = am.FirstAggregate + iota // request: a batch of items

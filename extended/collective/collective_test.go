@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -79,11 +80,11 @@ func TestMismatch(t *testing.T) {
 						if err == nil {
 							err = m.AllReduce(b(8), sum)
 						}
-						if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), x.name) || !strings.Contains(err.Error(), y.name) ||
+						if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), x.name) || !strings.Contains(err.Error(), y.name) ||
 							!strings.Contains(err.Error(), "call 1 ") {
 							return fmt.Errorf("rank %d of %d makes %s, the others %s; rank %d gets %v", odd, size, y.name, x.name, m.rank, err)
 						}
-						if again := m.AllReduce(b(8), sum); !errors.Is(again, ErrBadArg) || m.Mismatch() == nil {
+						if again := m.AllReduce(b(8), sum); !errors.Is(again, errs.ErrBadArg) || m.Mismatch() == nil {
 							return fmt.Errorf("the next call: %v", again)
 						}
 						return nil
@@ -98,7 +99,7 @@ func TestMismatch(t *testing.T) {
 func TestMismatchOfAgreements(t *testing.T) {
 	must(t, "shm", 2, func(m *member) error {
 		err := m.Agree(make([]byte, 8+m.rank), sum)
-		if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "agreement of 8 bytes") || !strings.Contains(err.Error(), "agreement of 9 bytes") {
+		if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "agreement of 8 bytes") || !strings.Contains(err.Error(), "agreement of 9 bytes") {
 			return fmt.Errorf("rank %d: %w", m.rank, err)
 		}
 		return nil
@@ -137,7 +138,7 @@ func TestFailure(t *testing.T) {
 						return err
 					})
 					for r, err := range all {
-						var p *PeerError
+						var p *errs.PeerError
 						if r != gone && (!errors.As(err, &p) || p.Rank != gone || !strings.HasPrefix(p.Op, "collective call ")) {
 							t.Errorf("%s: rank %d %s in kind %d of others; rank %d gets %v", network, gone, how, k, r, err)
 						}
@@ -163,7 +164,7 @@ func TestLeave(t *testing.T) {
 				} else {
 					err = m.AllReduce(make([]byte, 8), sum)
 				}
-				if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "the end of the program") || !strings.Contains(err.Error(), "AllReduce") {
+				if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "the end of the program") || !strings.Contains(err.Error(), "AllReduce") {
 					return fmt.Errorf("rank %d leaves, rank %d gets %w", gone, m.rank, err)
 				}
 				return nil
@@ -229,9 +230,9 @@ func TestBadArguments(t *testing.T) {
 			{func() error { _, err := m.AllGatherV(0, b(3)); return err }, "AllGatherV: block 0 has 3 bytes in units of 0"},
 			{func() error { _, err := m.ExchangeV(1, nil); return err }, "ExchangeV: 0 blocks: there is one for each of the 3 ranks"},
 			{func() error { _, err := m.ExchangeV(2, [][]byte{b(2), b(5), b(4)}); return err }, "ExchangeV: block 1 has 5 bytes"},
-			{func() error { return m.Refuse(fmt.Errorf("%w: mine", ErrBadArg)) }, "mine"},
+			{func() error { return m.Refuse(fmt.Errorf("%w: mine", errs.ErrBadArg)) }, "mine"},
 		} {
-			if err := x.f(); !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), x.text) {
+			if err := x.f(); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), x.text) {
 				return fmt.Errorf("rank %d: %w, not %q", m.rank, err, x.text)
 			}
 		}
@@ -248,7 +249,7 @@ func TestBadArguments(t *testing.T) {
 			func() error { return m.Gather(1, b(4), b(m.rank)) },
 			func() error { return m.AllReduce(b(1), sum) },
 		} {
-			if err := f(); !errors.Is(err, ErrBadArg) && m.rank == 1 {
+			if err := f(); !errors.Is(err, errs.ErrBadArg) && m.rank == 1 {
 				return fmt.Errorf("root: %w", err)
 			}
 		}
@@ -269,7 +270,7 @@ func TestUnbound(t *testing.T) {
 		c.Leave(nil, sum, nil), c.AllReduceElements(1, nil, sum), c.ReduceScatter(nil, nil, sum),
 		second(c.GatherV(0, 1, nil)), second(c.AllGatherV(1, nil)), second(c.ExchangeV(1, nil)),
 	} {
-		if !errors.Is(err, ErrNotInit) || !strings.Contains(err.Error(), "call Bind") {
+		if !errors.Is(err, errs.ErrNotInit) || !strings.Contains(err.Error(), "call Bind") {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -294,7 +295,7 @@ func TestTwoGoroutines(t *testing.T) {
 		for !m.busy.Load() {
 			runtime.Gosched()
 		}
-		if err := m.AllReduce([]byte{1}, sum); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "AllReduce of 1 bytes: another goroutine of rank 0") {
+		if err := m.AllReduce([]byte{1}, sum); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "AllReduce of 1 bytes: another goroutine of rank 0") {
 			t.Errorf("the second: %v", err)
 		}
 		if err := m.meet(); err != nil {

@@ -6,20 +6,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/errs"
 )
-
-// The errors of this package; all it returns wrap one of them, or are a
-// *PeerError.
-var (
-	ErrNotInit  = errs.ErrNotInit
-	ErrBadArg   = errs.ErrBadArg
-	ErrNotReady = errs.ErrNotReady
-	ErrPeer     = errs.ErrPeer
-)
-
-// PeerError says which rank failed, or left, while others were in a collective.
-type PeerError = errs.PeerError
 
 // Config is what the user of a Member chooses. The zero value is good.
 type Config struct {

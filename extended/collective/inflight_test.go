@@ -10,6 +10,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/errs"
 	"pgregory.net/rapid"
 )
 
@@ -228,7 +229,7 @@ func TestHandleTwice(t *testing.T) {
 		}
 		_, again := h.Try()
 		for _, err := range []error{h.Wait(), again, (Handle{}).Wait()} {
-			if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "taken before") {
+			if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "taken before") {
 				return fmt.Errorf("taken twice: %w", err)
 			}
 		}
@@ -293,7 +294,7 @@ func TestInFlightMismatch(t *testing.T) {
 							err = c.AllReduce(b(8), sum)
 						}
 						says := fmt.Sprint(err)
-						if !errors.Is(err, ErrBadArg) || !strings.Contains(says, "calls of team 1 do not match: call ") {
+						if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(says, "calls of team 1 do not match: call ") {
 							return fmt.Errorf("%s, and %s on rank %d: rank %d gets %w", one, two, odd, m.rank, err)
 						}
 						if strings.Contains(says, "call 2 is") && !(strings.Contains(says, one) && strings.Contains(says, two)) {
@@ -336,7 +337,7 @@ func TestInFlightFailure(t *testing.T) {
 				return err
 			})
 			for r, err := range all[:4] {
-				if p := new(PeerError); !errors.As(err, &p) || !strings.HasPrefix(p.Op, "collective call ") || p.Rank != 4 {
+				if p := new(errs.PeerError); !errors.As(err, &p) || !strings.HasPrefix(p.Op, "collective call ") || p.Rank != 4 {
 					t.Errorf("%s: rank %d gets %v", network, r, err)
 				}
 			}
@@ -355,7 +356,7 @@ func TestCloseInFlight(t *testing.T) {
 			if _, err := c.AllReduceNB(make([]byte, 8), sum); err != nil {
 				return err
 			}
-			if err := c.Close(); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "1 calls of team 1 that were begun are not done") {
+			if err := c.Close(); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "1 calls of team 1 that were begun are not done") {
 				return fmt.Errorf("rank %d: %w", m.rank, err)
 			}
 		}
@@ -366,7 +367,7 @@ func TestCloseInFlight(t *testing.T) {
 			if h, err := c.AllReduceNB(make([]byte, 8), sum); err != nil || h.Wait() != nil {
 				return nil
 			}
-			if err := c.Close(); !errors.Is(err, ErrBadArg) {
+			if err := c.Close(); !errors.Is(err, errs.ErrBadArg) {
 				return fmt.Errorf("rank 0: %w", err)
 			}
 		}

@@ -246,14 +246,14 @@ func (c *Member) finish(err error) error {
 // failed adds to a failure of the job what this rank was doing. A rank that has left the
 // job fails it, so that ranks which wait for it by way of others hear of it, too.
 func (c *Member) failed(d call, seq uint32, err error) error {
-	var p *PeerError
+	var p *errs.PeerError
 	if !errors.As(err, &p) {
 		return err
 	}
 	if ep := c.e.Conduit(); ep.Err() == nil && uint(p.Rank) < uint(c.e.Size()) {
 		ep.Blame(p.Rank, errs.Reason(c.e.Rank(), p))
 	}
-	return &PeerError{Rank: p.Rank, Op: c.callNumber(seq) + ", " + c.text(d), Err: p.Err}
+	return &errs.PeerError{Rank: p.Rank, Op: c.callNumber(seq) + ", " + c.text(d), Err: p.Err}
 }
 
 // callNumber says which call is number seq.

@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // order is a Combine whose result depends on the order and the grouping.
@@ -156,7 +157,7 @@ func TestSharedLast(t *testing.T) {
 			}
 			return m.Leave(make([]byte, 8), sum, nil)
 		}) {
-			if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "call 1 is ") {
+			if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "call 1 is ") {
 				t.Errorf("rank %d, %d bytes: %v", k, n, err)
 			}
 		}
@@ -171,7 +172,7 @@ func TestSharedForgotten(t *testing.T) {
 			if err := m.Reduce(1, make([]byte, 8), sum); err != nil {
 				return err
 			}
-		} else if err := m.Broadcast(-1, nil); !errors.Is(err, ErrBadArg) {
+		} else if err := m.Broadcast(-1, nil); !errors.Is(err, errs.ErrBadArg) {
 			return errors.New("a broadcast from rank -1")
 		}
 		for range historyLen + 4 {
@@ -184,7 +185,7 @@ func TestSharedForgotten(t *testing.T) {
 		}
 		return m.AllReduce(make([]byte, 8), sum)
 	}) {
-		if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "call 1 is ") || !strings.Contains(err.Error(), "over already") {
+		if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "call 1 is ") || !strings.Contains(err.Error(), "over already") {
 			t.Errorf("rank %d: %v", k, err)
 		}
 	}
@@ -215,7 +216,7 @@ func TestSharedAsleep(t *testing.T) {
 					}
 					return m.Reduce(0, make([]byte, 8), sum)
 				})[0]
-				if !errors.Is(asleep, ErrBadArg) || !strings.Contains(asleep.Error(), "call 1 is ") {
+				if !errors.Is(asleep, errs.ErrBadArg) || !strings.Contains(asleep.Error(), "call 1 is ") {
 					t.Errorf("rank 0: %v", asleep)
 				}
 			})

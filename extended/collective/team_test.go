@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // splitStep makes teams of those made before, closes them, or makes a call of them all.
@@ -58,7 +60,7 @@ func runTeams(m *member, steps []splitStep) error {
 			if err := of.c.Close(); err != nil {
 				return err
 			}
-			if err := of.c.Barrier(); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "is closed") {
+			if err := of.c.Barrier(); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "is closed") {
 				return fmt.Errorf("a call of a closed team: %w", err)
 			}
 			all[s.of] = made{}
@@ -320,7 +322,7 @@ func TestTeamMismatch(t *testing.T) {
 				if err == nil {
 					err = c.AllReduce(make([]byte, 8), sum)
 				}
-				if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "calls of team 1 do not match: call 1 is ") {
+				if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "calls of team 1 do not match: call 1 is ") {
 					return fmt.Errorf("rank %d: %w", m.rank, err)
 				}
 			}
@@ -343,7 +345,7 @@ func TestTeamLeave(t *testing.T) {
 				}
 				if m.rank != gone && m.rank != 3 {
 					err := c.AllReduce(make([]byte, 8), sum)
-					if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "the end of the program") || !strings.Contains(err.Error(), "AllReduce") {
+					if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "the end of the program") || !strings.Contains(err.Error(), "AllReduce") {
 						return fmt.Errorf("rank %d leaves, rank %d gets %w", gone, m.rank, err)
 					}
 				} else if late && m.rank == gone && gone < 2 { // a rank with which others begin
@@ -380,7 +382,7 @@ func TestTeamFailure(t *testing.T) {
 			return err
 		})
 		for r, err := range all[:4] {
-			if p := new(PeerError); !errors.As(err, &p) || p.Rank != 4 || !strings.HasPrefix(p.Op, "collective call ") {
+			if p := new(errs.PeerError); !errors.As(err, &p) || p.Rank != 4 || !strings.HasPrefix(p.Op, "collective call ") {
 				t.Errorf("%s: rank %d gets %v", network, r, err)
 			}
 		}
@@ -390,10 +392,10 @@ func TestTeamFailure(t *testing.T) {
 // TestTeamBadUse: what is wrong about a team is said.
 func TestTeamBadUse(t *testing.T) {
 	must(t, "shm", 2, func(m *member) error {
-		if err := m.Close(); !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "not of a team") {
+		if err := m.Close(); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "not of a team") {
 			return fmt.Errorf("the job is closed: %w", err)
 		}
-		if err := m.BarrierWait(); !errors.Is(err, ErrNotReady) {
+		if err := m.BarrierWait(); !errors.Is(err, errs.ErrNotReady) {
 			return fmt.Errorf("a wait without notify: %w", err)
 		}
 		c, err := m.Split(m.rank, 0)
@@ -406,7 +408,7 @@ func TestTeamBadUse(t *testing.T) {
 		if err := c.BarrierNotify(); err != nil {
 			return err
 		}
-		if err := c.BarrierNotify(); !errors.Is(err, ErrNotReady) {
+		if err := c.BarrierNotify(); !errors.Is(err, errs.ErrNotReady) {
 			return fmt.Errorf("a barrier in a barrier: %w", err)
 		}
 		return errors.Join(c.Broadcast(0, nil), c.BarrierWait())
