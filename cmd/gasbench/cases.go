@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
@@ -60,15 +59,15 @@ var benchmarks = []struct {
 	// lines measures in a way of its own, in place of cases.
 	lines func(j *job, o options) ([]line, error)
 }{
-	{refLine, "one way of a bare ping-pong of two flags", needDirect, sure(lineCases), nil},
-	{refCopy, "the same with a payload copied in and out", needDirect, sure(copyCases), nil},
-	{refMemcpy, "copy() within the own segment and to the other rank's", needDirect, sure(memcpyCases), nil},
-	{refUDP, "one way of a bare ping-pong of datagrams", needSockets, sure(pingCases), nil},
-	{refUDPMsg, "bare datagrams one way, one a message", needSockets, sure(messageCases), nil},
+	{refLine, "one way of a bare ping-pong of two flags", needDirect, refCases(refLine, output{metric: halfRTT}, 8), nil},
+	{refCopy, "the same with a payload copied in and out", needDirect, refCases(refCopy, output{halfRTT, refLine}, 64, 512, 4<<10, 16<<10, 64<<10), nil},
+	{refMemcpy, "copy() within the own segment and to the other rank's", needDirect, memcpyCases, nil},
+	{refUDP, "one way of a bare ping-pong of datagrams", needSockets, refCases(refUDP, output{metric: halfRTT}, 8, 16, 64, 512, 1400, 4<<10, 16<<10, maxDatagram), nil},
+	{refUDPMsg, "bare datagrams one way, one a message", needSockets, refCases(refUDPMsg, output{metric: rate}, 8, 16, 64, 512, 1400), nil},
 	{refStream, "a bare stream of datagrams, joined where the kernel can", needSockets, sure(streamCases), nil},
-	{refOFI, "one way of a bare ping-pong on libfabric", needBare, sure(barePingCases), nil},
-	{refOFIMsg, "bare messages of libfabric one way, one a call", needBare, sure(bareMessageCases), nil},
-	{refOFIWrite, "a bare write of libfabric, until it is in place", needBare, sure(bareWriteCases), nil},
+	{refOFI, "one way of a bare ping-pong on libfabric", needBare, refCases(refOFI, output{metric: halfRTT}, 8, 16, 64, 512, maxBare), nil},
+	{refOFIMsg, "bare messages of libfabric one way, one a call", needBare, refCases(refOFIMsg, output{metric: rate}, 8, 16, 64, 512, maxBare), nil},
+	{refOFIWrite, "a bare write of libfabric, until it is in place", needBare, refCases(refOFIWrite, output{metric: latency}, copySizes...), nil},
 	{"am/short", "short active messages by number of arguments", needReference, sure(shortCases), nil},
 	{"am/medium", "medium active messages by payload", needReference, sure(mediumCases), nil},
 	{"am/long", "long active messages by payload", needReference, sure(longCases), nil},
@@ -308,55 +307,36 @@ func copyOp(to, from []byte) op {
 	}
 }
 
-// mustReference is reference where windows have been seen to exist.
-func (j *job) mustReference(name string, size int) op {
-	o, err := j.reference(name, size)
-	if err != nil {
-		panic(fmt.Sprintf("gasbench: %s: %v", name, err))
+// refCases are a reference by itself, of some sizes.
+func refCases(name string, out output, sizes ...int) func(j *job) ([]outcase, error) {
+	return func(j *job) (l []outcase, err error) {
+		for _, size := range sizes {
+			c := outcase{size: size, out: []output{out}}
+			if c.op, err = j.reference(name, size); err != nil {
+				return nil, err
+			}
+			if name == refOFIWrite && size >= minBulk {
+				c.out = append(c.out, output{metric: bandwidth})
+			}
+			l = append(l, c)
+		}
+		return l, nil
 	}
-	return o
 }
 
-func lineCases(j *job) []outcase {
-	return []outcase{{size: 8, op: j.mustReference(refLine, 8), out: []output{{metric: halfRTT}}}}
-}
-
-func copyCases(j *job) []outcase {
-	var l []outcase
-	for _, size := range []int{64, 512, 4 << 10, 16 << 10, 64 << 10} {
-		l = append(l, outcase{size: size, op: j.mustReference(refCopy, size), out: []output{{halfRTT, refLine}}})
-	}
-	return l
-}
-
-func memcpyCases(j *job) []outcase {
-	var l []outcase
+func memcpyCases(j *job) (l []outcase, err error) {
 	for _, size := range copySizes {
 		_, own, err := j.windows(2 * size)
 		if err != nil {
-			panic(fmt.Sprintf("gasbench: %v", err))
+			return nil, err
 		}
-		l = append(l,
-			outcase{via: "own", size: size, op: copyOp(own[:size], own[size:]), out: []output{{metric: bandwidth}}},
-			outcase{via: "peer", size: size, op: j.mustReference(refMemcpy, size), out: []output{{metric: bandwidth}}})
+		peer, _ := j.reference(refMemcpy, size) // the windows are there
+		for _, c := range []outcase{{via: "own", op: copyOp(own[:size], own[size:])}, {via: "peer", op: peer}} {
+			c.size, c.out = size, []output{{metric: bandwidth}}
+			l = append(l, c)
+		}
 	}
-	return l
-}
-
-func pingCases(j *job) []outcase {
-	var l []outcase
-	for _, size := range []int{8, 16, 64, 512, 1400, 4 << 10, 16 << 10, maxDatagram} {
-		l = append(l, outcase{size: size, op: j.mustReference(refUDP, size), out: []output{{metric: halfRTT}}})
-	}
-	return l
-}
-
-func messageCases(j *job) []outcase {
-	var l []outcase
-	for _, size := range []int{8, 16, 64, 512, 1400} {
-		l = append(l, outcase{size: size, op: j.mustReference(refUDPMsg, size), out: []output{{metric: rate}}})
-	}
-	return l
+	return l, nil
 }
 
 // streamCases are streams of the sizes that datagrams usually have, and of the
@@ -400,18 +380,9 @@ func (j *job) answered(send func() error) op {
 // last one is followed by one that is answered.
 func (j *job) flood(send func() error) op {
 	last := j.answered(func() error { return j.e.RequestShort(1, hPing) })
-	return op{
-		run: func(count int) error {
-			for range count {
-				if err := send(); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		end:  func() error { return last.run(1) },
-		legs: 1,
-	}
+	o := repeat(send)
+	o.end = func() error { return last.run(1) }
+	return o
 }
 
 func shortCases(j *job) []outcase {
@@ -492,6 +463,19 @@ func longCases(j *job) []outcase {
 // plain makes an operation of a loop.
 func plain(run func(count int) error) op { return op{run: run, legs: 1} }
 
+// repeat makes an operation of a function that is called for each. The call takes a
+// nanosecond or two, which shows where operations take few.
+func repeat(once func() error) op {
+	return plain(func(count int) error {
+		for range count {
+			if err := once(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // The ways to the same operation.
 const (
 	viaExtended = "extended" // bytes, through package extended
@@ -501,11 +485,7 @@ const (
 
 func putCases(j *job) []outcase {
 	x, to := j.x, j.data()
-	p, err := j.word()
-	if err != nil {
-		panic("gasbench: " + err.Error())
-	}
-	n := j.n
+	p, n := j.word(), j.n
 	l := []outcase{
 		{via: viaPtr, size: 8, out: []output{{latency, j.access(8)}}, op: plain(func(count int) error {
 			for i := range count {
@@ -540,11 +520,7 @@ func putCases(j *job) []outcase {
 
 func getCases(j *job) []outcase {
 	x, from := j.x, j.data()
-	p, err := j.word()
-	if err != nil {
-		panic("gasbench: " + err.Error())
-	}
-	n := j.n
+	p, n := j.word(), j.n
 	l := []outcase{
 		{via: viaPtr, size: 8, out: []output{{latency, j.access(8)}}, op: plain(func(count int) error {
 			sum := uint64(0)
@@ -655,65 +631,46 @@ func handleCases(j *job) []outcase {
 		handles = handles[:0]
 		return err
 	}
-	check := func() error {
-		if !bytes.Equal(words, back) {
-			return errors.New("the other rank's memory does not hold what was put")
+	// round puts, or gets, all words, and compares what is there then with what was put.
+	turn := uint64(0)
+	round := func(get bool) error {
+		turn++
+		for i := range n {
+			binary.LittleEndian.PutUint64(words[i*size:], turn<<32|uint64(i))
 		}
 		clear(back)
-		return nil
-	}
-	round := uint64(0)
-	put := func(count int) error {
-		for range count {
-			round++
-			for i := range n {
-				binary.LittleEndian.PutUint64(words[i*size:], round<<32|uint64(i))
+		at := func(i int) (segment.NLA, int) { return to + segment.NLA(i*size), i * size }
+		var err error
+		if get {
+			if err = x.Put(1, to, words); err == nil {
+				err = all(func(i int) (extended.Handle, error) {
+					a, k := at(i)
+					return x.GetNB(1, a, back[k:k+size])
+				})
 			}
-			err := all(func(i int) (extended.Handle, error) {
-				return x.PutNB(1, to+segment.NLA(i*size), words[i*size:(i+1)*size])
-			})
-			if err == nil {
-				err = x.Get(1, to, back)
-			}
-			if err == nil {
-				err = check()
-			}
-			if err != nil {
-				return err
-			}
+		} else if err = all(func(i int) (extended.Handle, error) {
+			a, k := at(i)
+			return x.PutNB(1, a, words[k:k+size])
+		}); err == nil {
+			err = x.Get(1, to, back)
 		}
-		return nil
-	}
-	get := func(count int) error {
-		for range count {
-			if err := x.Put(1, to, words); err != nil {
-				return err
-			}
-			err := all(func(i int) (extended.Handle, error) {
-				return x.GetNB(1, to+segment.NLA(i*size), back[i*size:(i+1)*size])
-			})
-			if err == nil {
-				err = check()
-			}
-			if err != nil {
-				return err
-			}
+		if err == nil && !bytes.Equal(words, back) {
+			err = errors.New("the other rank's memory does not hold what was put")
 		}
-		return nil
+		return err
 	}
-	return []outcase{
-		{via: "put", size: size, op: op{run: put, legs: 1, parts: n}, out: []output{{rate, j.message(size)}}},
-		{via: "get", size: size, op: op{run: get, legs: 1, parts: n}, out: []output{{rate, j.message(size)}}},
+	var l []outcase
+	for _, via := range []string{"put", "get"} {
+		o := repeat(func() error { return round(via == "get") })
+		o.parts = n
+		l = append(l, outcase{via: via, size: size, op: o, out: []output{{rate, j.message(size)}}})
 	}
+	return l
 }
 
 func addCases(j *job) []outcase {
 	x, to := j.x, j.data()
-	p, err := j.word()
-	if err != nil {
-		panic("gasbench: " + err.Error())
-	}
-	n := j.n
+	p, n := j.word(), j.n
 	return []outcase{
 		{via: viaPtr, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			for range count {

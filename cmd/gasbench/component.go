@@ -55,23 +55,16 @@ var postSizes = []int{8, 64, 512, 4 << 10, 64 << 10}
 // postCases measure the hand-over of an operation, without waiting for it: the
 // descriptor, the doorbell, and the copy where there is one.
 func postCases(j *job) ([]outcase, error) {
-	x, to := j.x, j.data()
+	x := j.x
 	var l []outcase
 	for _, size := range postSizes {
 		src := j.local[:size]
 		var handles []extended.Handle
 		l = append(l, outcase{via: "put", size: size, out: []output{{rate, j.access(size)}}, op: phases{
 			group: 16,
-			timed: func(k int) error {
-				handles = handles[:0]
-				for range k {
-					h, err := x.PutNB(1, to, src)
-					if err != nil {
-						return err
-					}
-					handles = append(handles, h)
-				}
-				return nil
+			timed: func(k int) (err error) {
+				handles, err = j.begun(handles[:0], k, src)
+				return err
 			},
 			after: func(int) error { return x.WaitAll(handles) },
 		}.op(j)})
@@ -92,13 +85,25 @@ func postCases(j *job) ([]outcase, error) {
 	}.op(j)}), nil
 }
 
+// begun appends to l the handles of k puts of src, which it begins.
+func (j *job) begun(l []extended.Handle, k int, src []byte) ([]extended.Handle, error) {
+	for to := j.data(); k > 0; k-- {
+		h, err := j.x.PutNB(1, to, src)
+		if err != nil {
+			return l, err
+		}
+		l = append(l, h)
+	}
+	return l, nil
+}
+
 // quiet is how long bursts of completions wait for what is under way, longer than a way
 // takes.
 const quiet = 200 * time.Microsecond
 
 // completeCases are a look that finds nothing, and waiting for puts that are done.
 func completeCases(j *job) ([]outcase, error) {
-	x, to := j.x, j.data()
+	x := j.x
 	var handles []extended.Handle
 	return []outcase{
 		{via: "empty", size: 0, out: []output{{latency, j.way(0)}}, op: plain(func(count int) error {
@@ -109,19 +114,12 @@ func completeCases(j *job) ([]outcase, error) {
 		})},
 		{via: "handle", size: 8, out: []output{{latency, j.way(8)}}, op: phases{
 			group: window, most: 16 * window,
-			before: func(k int) error {
-				handles = handles[:0]
-				for range k {
-					h, err := x.PutNB(1, to, j.local[:8])
-					if err != nil {
-						return err
-					}
-					handles = append(handles, h)
-				}
+			before: func(k int) (err error) {
+				handles, err = j.begun(handles[:0], k, j.local[:8])
 				for begun := time.Now(); !j.direct && time.Since(begun) < quiet; {
 					j.e.Poll()
 				}
-				return nil
+				return err
 			},
 			timed: func(int) error { return x.WaitAll(handles) },
 		}.op(j)},

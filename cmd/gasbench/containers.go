@@ -61,15 +61,12 @@ func (j *job) spread() (*containers, error) {
 // containerJoints are operations on containers by all ranks at once, size times by each.
 func containerJoints() []joint {
 	times := func(once func(j *job, c *containers, keys, values []uint64) error) func(j *job, count, size int) error {
-		return func(j *job, count, size int) error {
-			c, err := j.spread()
-			for ; err == nil && count > 0; count-- {
-				if err = once(j, c, c.keys[:size], j.table.values[:size]); err == nil {
-					err = j.n.Barrier()
-				}
+		return times((*job).spread, func(j *job, c *containers, size int) error {
+			if err := once(j, c, c.keys[:size], j.table.values[:size]); err != nil {
+				return err
 			}
-			return err
-		}
+			return j.n.Barrier()
+		})
 	}
 	// each is times with one operation for each key.
 	each := func(one func(c *containers, key, v uint64) error) func(j *job, count, size int) error {

@@ -146,24 +146,7 @@ func (j *job) needSockets() error {
 	if j.sockets != nil {
 		return nil
 	}
-	text, err := j.openSockets()
-	if err != nil {
-		return err
-	}
-	err = j.command(cmdSockets, 0, 0)
-	if err == nil {
-		err = j.exchange(text, j.connectSockets)
-	}
-	return err
-}
-
-// answerSockets is rank 1's side.
-func (j *job) answerSockets() error {
-	text, err := j.openSockets()
-	if err != nil {
-		return err
-	}
-	return j.exchange(text, j.connectSockets)
+	return j.join(cmdSockets, j.openSockets, j.connectSockets)
 }
 
 // receive waits for a datagram. It looks without telling the scheduler, as the

@@ -24,23 +24,26 @@ func (j *job) needBare() error {
 	if j.bare != nil {
 		return nil
 	}
-	text, err := j.openBare()
-	if err != nil {
-		return errors.Join(errNoBare, err)
-	}
-	if err := j.command(cmdBare, 0, 0); err != nil {
-		return err
-	}
-	return j.exchange(text, j.connectBare)
+	return j.join(cmdBare, func() (string, error) {
+		text, err := j.openBare()
+		if err != nil {
+			err = errors.Join(errNoBare, err)
+		}
+		return text, err
+	}, j.connectBare)
 }
 
-// answerBare is rank 1's side.
-func (j *job) answerBare() error {
-	text, err := j.openBare()
-	if err != nil {
-		return err
+// join opens a reference's endpoint and connects it with the other rank's, which rank 0
+// tells to do the same by command what.
+func (j *job) join(what uint32, open func() (string, error), connect func(string) error) error {
+	text, err := open()
+	if err == nil && j.n.Rank() == 0 {
+		err = j.command(what, 0, 0)
 	}
-	return j.exchange(text, j.connectBare)
+	if err == nil {
+		err = j.exchange(text, connect)
+	}
+	return err
 }
 
 // exchange sends text to the other rank and calls connect with that rank's. Both ranks
@@ -82,32 +85,4 @@ func (j *job) bareOp(what uint32, size int, legs float64) op {
 		},
 		legs: legs,
 	}
-}
-
-func barePingCases(j *job) []outcase {
-	var l []outcase
-	for _, size := range []int{8, 16, 64, 512, maxBare} {
-		l = append(l, outcase{size: size, op: j.mustReference(refOFI, size), out: []output{{metric: halfRTT}}})
-	}
-	return l
-}
-
-func bareMessageCases(j *job) []outcase {
-	var l []outcase
-	for _, size := range []int{8, 16, 64, 512, maxBare} {
-		l = append(l, outcase{size: size, op: j.mustReference(refOFIMsg, size), out: []output{{metric: rate}}})
-	}
-	return l
-}
-
-func bareWriteCases(j *job) []outcase {
-	var l []outcase
-	for _, size := range append([]int{8}, copySizes[1:]...) {
-		out := []output{{metric: latency}}
-		if size >= minBulk {
-			out = append(out, output{metric: bandwidth})
-		}
-		l = append(l, outcase{size: size, op: j.mustReference(refOFIWrite, size), out: out})
-	}
-	return l
 }

@@ -399,6 +399,23 @@ func (j *job) newLine(via string, size int) line {
 	}
 }
 
+// derived is the median of what f makes of the values of each burst, beside limit, which it
+// should not exceed; 0: there is none.
+func (j *job) derived(via string, size int, metric, unit string, limit float64, values [][]float64, f func(v []float64) float64) line {
+	all := make([]float64, len(values))
+	for i, v := range values {
+		all[i] = f(v)
+	}
+	l := j.newLine(via, size)
+	l.Metric, l.Unit, l.Value = metric, unit, median(all)
+	l.Low, l.High = quartiles(all)
+	if limit > 0 {
+		l.Ref, l.RefValue, l.Ratio = refTarget, limit, l.Value/limit
+		l.Low, l.High = l.Low/limit, l.High/limit
+	}
+	return l
+}
+
 // pinned makes an operation of requests whose handler registers a bucket.
 func (j *job) pinned(kind string) op {
 	which := uint32(0)
@@ -447,23 +464,11 @@ func targets(j *job, o options) ([]line, error) {
 		return nil, err
 	}
 	var lines []line
-	figure := func(via, metric, unit string, f func(v []float64) float64) *line {
-		l := j.newLine(via, size)
-		all := make([]float64, len(values))
-		for i, v := range values {
-			all[i] = f(v)
-		}
-		l.Metric, l.Unit, l.Value = metric, unit, median(all)
-		l.Low, l.High = quartiles(all)
-		lines = append(lines, l)
-		return &lines[len(lines)-1]
+	figure := func(via, metric, unit string, limit float64, f func(v []float64) float64) {
+		lines = append(lines, j.derived(via, size, metric, unit, limit, values, f))
 	}
 	plainly := func(via string, k int) {
-		figure(via, latency, "ns", func(v []float64) float64 { return v[k] })
-	}
-	target := func(l *line, limit float64) {
-		l.Ref, l.RefValue, l.Ratio = refTarget, limit, l.Value/limit
-		l.Low, l.High = l.Low/limit, l.High/limit
+		figure(via, latency, "ns", 0, func(v []float64) float64 { return v[k] })
 	}
 	plainly(viaAttach, attach)
 	plainly("am/short", short)
@@ -473,10 +478,10 @@ func targets(j *job, o options) ([]line, error) {
 		plainly(viaOf(viaHit, kind), at+hit)
 		plainly(viaOf("am+register", kind), at+pin)
 		plainly(viaOf(viaMiss, kind), at+miss)
-		target(figure(viaOf(viaHit, kind), added, "ns", func(v []float64) float64 { return v[at+hit] - v[attach] }), mostAdded)
-		target(figure(viaOf(viaMiss, kind), factor, "round trips", func(v []float64) float64 {
+		figure(viaOf(viaHit, kind), added, "ns", mostAdded, func(v []float64) float64 { return v[at+hit] - v[attach] })
+		figure(viaOf(viaMiss, kind), factor, "round trips", mostFactor, func(v []float64) float64 {
 			return (v[at+miss] - v[at+hit] - (v[at+pin] - v[short])) / v[short]
-		}), mostFactor)
+		})
 	}
 	more, err := j.count(kinds)
 	return append(lines, more...), err

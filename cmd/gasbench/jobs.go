@@ -229,22 +229,15 @@ func (t *tally) add(variant int, l line) {
 // medians is the figure of a variant: its values are medians over the rounds.
 func medians(lines []line) line {
 	l := lines[0]
-	pick := func(f func(l *line) *float64) {
+	fields := func(l *line) []*float64 {
+		return []*float64{&l.Value, &l.RefValue, &l.Ratio, &l.P50, &l.P99, &l.P999}
+	}
+	for k, to := range fields(&l) {
 		v := make([]float64, len(lines))
 		for i := range lines {
-			v[i] = *f(&lines[i])
+			v[i] = *fields(&lines[i])[k]
 		}
-		*f(&l) = median(v)
-	}
-	for _, f := range []func(l *line) *float64{
-		func(l *line) *float64 { return &l.Value },
-		func(l *line) *float64 { return &l.RefValue },
-		func(l *line) *float64 { return &l.Ratio },
-		func(l *line) *float64 { return &l.P50 },
-		func(l *line) *float64 { return &l.P99 },
-		func(l *line) *float64 { return &l.P999 },
-	} {
-		pick(f)
+		*to = median(v)
 	}
 	return l
 }

@@ -357,11 +357,8 @@ func (j *job) measureHere(c *outcase, o options) ([]line, error) {
 
 	var lines []line
 	for _, out := range c.out {
-		l := line{
-			Bench: c.bench, Conduit: j.n.Layers().Conduit.Conduit(), Ranks: j.n.Size(), Size: c.size,
-			Metric: out.metric, Unit: "ns", Ref: out.ref, Via: c.via, Batch: batch,
-			Auth: j.auth, Datagram: j.datagram,
-		}
+		l := j.newLine(c.via, c.size)
+		l.Bench, l.Metric, l.Unit, l.Ref, l.Batch = c.bench, out.metric, "ns", out.ref, batch
 		scale := 1 / (float64(batch) * c.op.messages())
 		l.P50, l.P99, l.P999 = h.quantile(0.50)*scale, h.quantile(0.99)*scale, h.quantile(0.999)*scale
 		if i := slices.Index(names, out.ref); i >= 0 {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"strconv"
 
-	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
@@ -100,31 +98,22 @@ func (s *spans) each() float64 {
 
 // runOffloads takes the time of all offloads, a barrier before each call.
 func runOffloads(j *sim.Job, took []spans) error {
-	eps := j.Endpoints()
-	var failed error
-	conduits.Run(eps, func(i int) {
-		b, c := barrier.New(), collective.New(collective.Config{})
-		a, err := am.Attach(eps[i], am.Config{Runtime: append(b.Handlers(), c.Handlers()...)})
-		if err == nil {
-			err = b.Bind(a)
-		}
-		if err == nil {
-			c.Bind(a)
-		}
-		for k := 0; k < len(took)*calls && err == nil; k++ {
+	members := make([]*collective.Member, len(j.Endpoints()))
+	for i := range members {
+		members[i] = collective.New(collective.Config{})
+	}
+	return onEach(j, members, func(ep conduits.Endpoint, b *barrier.Barrier) error {
+		for k := range len(took) * calls {
 			o, span := offloads[k/calls], &took[k/calls][k%calls]
-			if err = b.Barrier(0, 0); err != nil {
-				break
+			if err := b.Barrier(0, 0); err != nil {
+				return err
 			}
-			span.ready = max(span.ready, virtual(eps[i]))
-			if err = o.run(c, b, make([]byte, o.size)); err == nil {
-				span.done = max(span.done, virtual(eps[i]))
+			span.ready = max(span.ready, virtual(ep))
+			if err := o.run(members[ep.Rank()], b, make([]byte, o.size)); err != nil {
+				return err
 			}
+			span.done = max(span.done, virtual(ep))
 		}
-		if err != nil {
-			failed = errors.Join(failed, err)
-			eps[i].Fail(err)
-		}
+		return nil
 	})
-	return failed
 }

@@ -61,8 +61,12 @@ type job struct {
 func (j *job) data() segment.NLA { return j.area.NLA() + pageSize }
 
 // word points to the data area of the other rank.
-func (j *job) word() (gas.Ptr[uint64], error) {
-	return gas.Cast[uint64](j.area.Add(pageSize).On(1))
+func (j *job) word() gas.Ptr[uint64] {
+	p, err := gas.Cast[uint64](j.area.Add(pageSize).On(1))
+	if err != nil {
+		panic("gasbench: " + err.Error()) // pages are aligned
+	}
+	return p
 }
 
 // state is a rank's state for handlers; they find it by the rank, because one
@@ -210,7 +214,7 @@ func (j *job) serve() error {
 		case cmdBarrier:
 			err = j.barriers(int(c.count))
 		case cmdSockets:
-			err = j.answerSockets()
+			err = j.join(0, j.openSockets, j.connectSockets)
 		case cmdPings:
 			err = j.answerPings(c.count, c.size)
 		case cmdMessages:
@@ -224,7 +228,7 @@ func (j *job) serve() error {
 		case cmdJoint:
 			err = j.answerJoint(c.count, c.size)
 		case cmdBare:
-			err = j.answerBare()
+			err = j.join(0, j.openBare, j.connectBare)
 		case cmdBarePings, cmdBareMessages, cmdBareWrites:
 			err = j.bareAnswer(c.what, c.count, c.size)
 		case cmdTasks:

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/argon-go/argon/segment"
 )
@@ -87,38 +86,24 @@ func (r *registrar) remove() error {
 	return nil
 }
 
-// inTurn makes an operation of the registration of size bytes, or of its end if
-// ends: as many as fit into the memory, at most 64, are registered in a row and
-// then taken back in a row, and only one of both is timed.
+// inTurn makes an operation of the registration of size bytes, or of its end if ends: as
+// many as fit into the memory, at most 64, are registered in a row and then taken back in
+// a row, and only one of both is timed.
 func (r *registrar) inTurn(j *job, size int, ends bool) op {
-	group := min(64, len(r.mem)/size)
-	return op{legs: 1, clocked: func(count int) (total time.Duration, err error) {
-		first := true
-		for count > 0 {
-			k := min(count, group)
-			count -= k
-			start := time.Now()
-			for range k {
-				if err := r.add(size); err != nil {
-					return 0, err
-				}
+	add := func(k int) error {
+		for range k {
+			if err := r.add(size); err != nil {
+				return err
 			}
-			middle := time.Now()
-			if err := r.remove(); err != nil {
-				return 0, err
-			}
-			d := middle.Sub(start)
-			if ends {
-				d = time.Since(middle)
-			}
-			if !first {
-				d = max(d-time.Duration(j.clock), 0) // the caller subtracts it once
-			}
-			total += d
-			first = false
 		}
-		return total, nil
-	}}
+		return nil
+	}
+	remove := func(int) error { return r.remove() }
+	p := phases{timed: add, after: remove, group: min(64, len(r.mem)/size)}
+	if ends {
+		p.before, p.timed, p.after = add, remove, nil
+	}
+	return p.op(j)
 }
 
 func registerCases(j *job) ([]outcase, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/sim/fabric"
+	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/gas"
 )
 
@@ -195,18 +196,37 @@ func scaleAllReduce(s *study) error {
 // runBarriers needs no more of the runtime than active messages, so that it goes
 // on to a million ranks.
 func runBarriers(j *sim.Job, e *ends) error {
+	return onEach(j, nil, func(ep conduits.Endpoint, b *barrier.Barrier) error {
+		for call := range calls {
+			if err := b.Barrier(0, 0); err != nil {
+				return err
+			}
+			e.note(call, ep)
+		}
+		return nil
+	})
+}
+
+// onEach runs f on all ranks, without package gas, and with a Member for collectives
+// where members has one for each.
+func onEach(j *sim.Job, members []*collective.Member, f func(ep conduits.Endpoint, b *barrier.Barrier) error) error {
 	eps := j.Endpoints()
 	var failed error
 	conduits.Run(eps, func(i int) {
 		b := barrier.New()
-		a, err := am.Attach(eps[i], am.Config{Runtime: b.Handlers()})
+		entries := b.Handlers()
+		if members != nil {
+			entries = append(entries, members[i].Handlers()...)
+		}
+		a, err := am.Attach(eps[i], am.Config{Runtime: entries})
 		if err == nil {
 			err = b.Bind(a)
 		}
-		for call := 0; call < calls && err == nil; call++ {
-			if err = b.Barrier(0, 0); err == nil {
-				e.note(call, eps[i])
-			}
+		if err == nil && members != nil {
+			members[i].Bind(a)
+		}
+		if err == nil {
+			err = f(eps[i], b)
 		}
 		if err != nil {
 			failed = errors.Join(failed, err)

@@ -42,8 +42,26 @@ func init() { // not an initialiser, as these refer to jobs and jobs to these
 	joints = append(joints, containerJoints()...)
 	joints = append(joints, collectives("coll", func(j *job) (gas.Group, error) { return j.n, nil })...)
 	joints = append(joints, collectives("team", (*job).splitTeam)...)
-	joints = append(joints, joint{"team/split", "", splits})
+	joints = append(joints, joint{"team/split", "", times((*job).world, func(_ *job, w *gas.Team, _ int) error {
+		t, err := w.Split(0, 0)
+		if err != nil {
+			return err
+		}
+		return t.Delete()
+	})})
 	joints = append(joints, upcJoints()...)
+}
+
+// times makes the operation of a joint of one that all ranks do, on a state of theirs.
+func times[S any](state func(j *job) (S, error), once func(j *job, s S, size int) error) func(j *job, count, size int) error {
+	return func(j *job, count, size int) error {
+		s, err := state(j)
+		for ; err == nil && count > 0; count-- {
+			j.turns++
+			err = once(j, s, size)
+		}
+		return err
+	}
 }
 
 // jointSize is the number of bits of a size in a command.
@@ -154,13 +172,7 @@ type valued struct {
 // aggregates are the ways to update words that are spread over all ranks.
 func aggregates() []joint {
 	times := func(once func(j *job, w *wordTable, size int) error) func(j *job, count, size int) error {
-		return func(j *job, count, size int) error {
-			w, err := j.words()
-			for ; err == nil && count > 0; count-- {
-				err = once(j, w, size)
-			}
-			return err
-		}
+		return times((*job).words, once)
 	}
 	return []joint{
 		{"agg/atomics", "", times(func(j *job, w *wordTable, size int) error {
@@ -271,15 +283,16 @@ func (j *job) backwards() (gas.Group, error) {
 func collectives(name string, group func(j *job) (gas.Group, error)) []joint {
 	// each has once called with words of so many bytes, and for each rank in all.
 	each := func(once func(j *job, g gas.Group, own, all []uint64) error) func(j *job, count, size int) error {
-		return func(j *job, count, size int) error {
+		return func(j *job, count, size int) error { // not times: a call may take 100 ns
 			g, err := group(j)
 			if err != nil {
 				return err
 			}
-			if k := g.Size() * size / 8; len(j.blocks[0]) < k {
+			k := g.Size() * size / 8
+			if len(j.blocks[0]) < k {
 				j.blocks = [2][]uint64{make([]uint64, k), make([]uint64, k)}
 			}
-			own, all := j.blocks[0][:size/8], j.blocks[1][:g.Size()*size/8]
+			own, all := j.blocks[0][:size/8], j.blocks[1][:k]
 			for ; err == nil && count > 0; count-- {
 				j.turns++
 				err = once(j, g, own, all)
@@ -317,19 +330,7 @@ func collectives(name string, group func(j *job) (gas.Group, error)) []joint {
 	}
 }
 
-// splits make a team of all ranks and give it back.
-func splits(j *job, count, _ int) error {
-	for range count {
-		t, err := j.n.World().Split(0, 0)
-		if err != nil {
-			return err
-		}
-		if err := t.Delete(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (j *job) world() (*gas.Team, error) { return j.n.World(), nil }
 
 // The functions that rank 0 calls.
 var (
@@ -351,14 +352,7 @@ func (j *job) shortTrip() op {
 func callCases(j *job) []outcase {
 	n := j.n
 	call := func(via string, size int, once func() error) outcase {
-		return outcase{via: via, size: size, out: []output{{latency, refShort}}, op: plain(func(count int) error {
-			for range count {
-				if err := once(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})}
+		return outcase{via: via, size: size, out: []output{{latency, refShort}}, op: repeat(once)}
 	}
 	bytes, text := make([]byte, 1024), "a text of thirty-two characters,"
 	task := call("task", 8, func() error { _, err := callTask.Call(n, 1, 1); return err })

@@ -103,16 +103,6 @@ func (j *job) upcReference(name string, size int) (op, bool) {
 		return op{}, false
 	}
 	bytes, _ := gas.Cast[byte](u.words.On(1)) // of words, which are aligned
-	loop := func(once func(i int) error) (op, bool) {
-		return plain(func(count int) error {
-			for i := range count {
-				if err := once(i); err != nil {
-					return err
-				}
-			}
-			return nil
-		}), true
-	}
 	word := func(rank int) (op, bool) {
 		p, n := u.words.On(rank), j.n
 		return plain(func(count int) error {
@@ -143,13 +133,13 @@ func (j *job) upcReference(name string, size int) (op, bool) {
 	case refFar:
 		return word(1)
 	case refPutSlice:
-		return loop(func(int) error { return bytes.PutSlice(j.n, j.local[:size]) })
+		return repeat(func() error { return bytes.PutSlice(j.n, j.local[:size]) }), true
 	case refGetSlice:
-		return loop(func(int) error { return bytes.GetSlice(j.n, j.local[:size]) })
+		return repeat(func() error { return bytes.GetSlice(j.n, j.local[:size]) }), true
 	case refNB:
 		p := u.words.On(1)
 		handles := make([]gas.Handle, 0, window)
-		return loop(func(int) error {
+		return repeat(func() error {
 			handles = handles[:0]
 			for i := range window {
 				h, err := p.Add(i).PutNB(j.n, uint64(i))
@@ -159,14 +149,14 @@ func (j *job) upcReference(name string, size int) (op, bool) {
 				handles = append(handles, h)
 			}
 			return j.n.SyncAll(handles)
-		})
+		}), true
 	case refLock:
-		return loop(func(int) error {
+		return repeat(func() error {
 			if err := u.gasLock.Lock(j.n); err != nil {
 				return err
 			}
 			return u.gasLock.Unlock(j.n)
-		})
+		}), true
 	}
 	return op{}, false
 }
@@ -268,16 +258,7 @@ func upcTargets(j *job, o options) ([]line, error) {
 	}
 	var lines []line
 	for k, t := range targets {
-		over := make([]float64, len(values))
-		for i, v := range values {
-			over[i] = v[k+1] - v[0]
-		}
-		l := j.newLine(t.via, 8)
-		l.Metric, l.Unit, l.Value = added, "ns", median(over)
-		l.Ref, l.RefValue, l.Ratio = refTarget, t.most, l.Value/t.most
-		l.Low, l.High = quartiles(over)
-		l.Low, l.High = l.Low/t.most, l.High/t.most
-		lines = append(lines, l)
+		lines = append(lines, j.derived(t.via, 8, added, "ns", t.most, values, func(v []float64) float64 { return v[k+1] - v[0] }))
 	}
 	return lines, nil
 }
@@ -512,14 +493,7 @@ func reduceUPC(f rt.SyncFlags) func(j *job, u *upcJob, size int) {
 // upcJoints are the operations of all threads at once.
 func upcJoints() []joint {
 	times := func(once func(j *job, u *upcJob, size int) error) func(j *job, count, size int) error {
-		return func(j *job, count, size int) error {
-			u, err := j.upc()
-			for ; err == nil && count > 0; count-- {
-				j.turns++
-				err = once(j, u, size)
-			}
-			return err
-		}
+		return times((*job).upc, once)
 	}
 	sure := func(once func(j *job, u *upcJob, size int)) func(j *job, count, size int) error {
 		return times(func(j *job, u *upcJob, size int) error {
