@@ -126,47 +126,36 @@ func AddNBI[T Number](n *Node, p Ptr[T], d T) error {
 
 // AndNBI begins to replace *p atomically by *p & m, as AddNBI adds.
 func AndNBI[T Integer](n *Node, p Ptr[T], m T) error {
-	if n.atomicAt(p.w, uint64(unsafe.Sizeof(m))) != nil {
-		_, err := FetchAnd(n, p, m)
-		return err
-	}
-	return n.atomicNBI(p.w, conduits.AtomicAnd, numberType[T](), toBits(m))
+	return computeNBI(n, p, conduits.AtomicAnd, m, FetchAnd[T])
 }
 
 // OrNBI begins to replace *p atomically by *p | m, as AddNBI adds.
 func OrNBI[T Integer](n *Node, p Ptr[T], m T) error {
-	if n.atomicAt(p.w, uint64(unsafe.Sizeof(m))) != nil {
-		_, err := FetchOr(n, p, m)
-		return err
-	}
-	return n.atomicNBI(p.w, conduits.AtomicOr, numberType[T](), toBits(m))
+	return computeNBI(n, p, conduits.AtomicOr, m, FetchOr[T])
 }
 
 // XorNBI begins to replace *p atomically by *p ^ m, as AddNBI adds.
 func XorNBI[T Integer](n *Node, p Ptr[T], m T) error {
-	if n.atomicAt(p.w, uint64(unsafe.Sizeof(m))) != nil {
-		_, err := FetchXor(n, p, m)
-		return err
-	}
-	return n.atomicNBI(p.w, conduits.AtomicXor, numberType[T](), toBits(m))
+	return computeNBI(n, p, conduits.AtomicXor, m, FetchXor[T])
 }
 
 // MinNBI begins a [FetchMin] without its result, as AddNBI adds.
 func MinNBI[T Number](n *Node, p Ptr[T], v T) error {
-	if n.atomicAt(p.w, uint64(unsafe.Sizeof(v))) != nil {
-		_, err := FetchMin(n, p, v)
-		return err
-	}
-	return n.atomicNBI(p.w, conduits.AtomicMin, numberType[T](), toBits(v))
+	return computeNBI(n, p, conduits.AtomicMin, v, FetchMin[T])
 }
 
 // MaxNBI begins a [FetchMax] without its result, as AddNBI adds.
 func MaxNBI[T Number](n *Node, p Ptr[T], v T) error {
+	return computeNBI(n, p, conduits.AtomicMax, v, FetchMax[T])
+}
+
+// computeNBI begins op without its result; now is the operation where p is in reach.
+func computeNBI[T Number](n *Node, p Ptr[T], op conduits.AtomicOp, v T, now func(*Node, Ptr[T], T) (T, error)) error {
 	if n.atomicAt(p.w, uint64(unsafe.Sizeof(v))) != nil {
-		_, err := FetchMax(n, p, v)
+		_, err := now(n, p, v)
 		return err
 	}
-	return n.atomicNBI(p.w, conduits.AtomicMax, numberType[T](), toBits(v))
+	return n.atomicNBI(p.w, op, numberType[T](), toBits(v))
 }
 
 var implicitNames = [conduits.NumAtomicOps]string{

@@ -37,8 +37,8 @@ type Map[K comparable, V any] struct {
 	put    *Update[K, V, V, struct{}]
 	remove *Update[K, V, struct{}, bool]
 
-	mu      sync.Mutex
-	updates []update // by their numbers
+	mu      sync.Mutex               // of additions to updates
+	updates atomic.Pointer[[]update] // by their numbers, the map's own three first
 }
 
 // part is the part of a map on one rank.
@@ -201,11 +201,8 @@ func (m *Map[K, V]) Flush() error {
 }
 
 func (m *Map[K, V]) flush() error {
-	m.mu.Lock()
-	all := m.updates
-	m.mu.Unlock()
 	var failed error
-	for _, u := range all {
+	for _, u := range *m.updates.Load() {
 		if err := u.Flush(); failed == nil {
 			failed = err
 		}
@@ -259,12 +256,11 @@ func (m *Map[K, V]) serveMany(q *request) ([]byte, error) {
 
 // update is that of a number, which another rank gave.
 func (m *Map[K, V]) update(number uint32) (update, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if uint64(number) >= uint64(len(m.updates)) {
+	all := m.updates.Load()
+	if uint64(number) >= uint64(len(*all)) {
 		return nil, errs.NotReady("dist: map %q has no update number %d on rank %d", m.name, number, m.n.Rank())
 	}
-	return m.updates[number], nil
+	return (*all)[number], nil
 }
 
 // lock takes the lock. A function that would wait for itself panics, which its caller learns.

@@ -1,7 +1,9 @@
 package dist
 
 import (
+	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
@@ -39,11 +41,12 @@ type served interface {
 	serveMany(q *request) ([]byte, error)
 }
 
-// table has the containers of a rank by their numbers, which are the same on all ranks.
+// table has the containers of a rank by their numbers, which are the same on all ranks. Every
+// message that is served reads it: a map that add and remove replace by another takes no lock for that.
 type table struct {
-	mu   sync.RWMutex
+	mu   sync.Mutex // of add and remove
 	last uint32
-	maps map[uint32]served
+	maps atomic.Pointer[map[uint32]served]
 }
 
 var tables gas.PerRank[table]
@@ -53,26 +56,32 @@ func (t *table) add(m served) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last++
-	if t.maps == nil {
-		t.maps = make(map[uint32]served)
-	}
-	t.maps[t.last] = m
+	t.change(func(maps map[uint32]served) { maps[t.last] = m })
 	return t.last
 }
 
 func (t *table) remove(number uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.maps, number)
+	t.change(func(maps map[uint32]served) { delete(maps, number) })
+}
+
+// change replaces the map of containers by a changed copy. The lock is held.
+func (t *table) change(f func(maps map[uint32]served)) {
+	all := make(map[uint32]served)
+	if old := t.maps.Load(); old != nil {
+		maps.Copy(all, *old)
+	}
+	f(all)
+	t.maps.Store(&all)
 }
 
 // find is the container of that number.
 func find(c *gas.Call, number uint32) (served, error) {
-	t := tables.Of(c.Node)
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if m := t.maps[number]; m != nil {
-		return m, nil
+	if all := tables.Of(c.Node).maps.Load(); all != nil {
+		if m := (*all)[number]; m != nil {
+			return m, nil
+		}
 	}
 	return nil, errs.NotReady("dist: container number %d is deleted on rank %d, or was never made there", number, c.Rank())
 }

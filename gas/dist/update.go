@@ -92,8 +92,13 @@ func prepare[K comparable, V, A, R any](to **Update[K, V, A, R], m *Map[K, V], n
 	u := &Update[K, V, A, R]{m: m, name: name, fn: fn}
 	*to = u
 	m.mu.Lock()
-	u.number = uint32(len(m.updates))
-	m.updates = append(m.updates, u)
+	var all []update
+	if old := m.updates.Load(); old != nil {
+		all = *old // whose readers do not look behind its end
+	}
+	u.number = uint32(len(all))
+	all = append(all, u)
+	m.updates.Store(&all)
 	m.mu.Unlock()
 	if fn == nil {
 		return errs.BadArg("it has no function")
