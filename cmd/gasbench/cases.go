@@ -296,15 +296,12 @@ func (j *job) flowOp(what uint32, asked, size int, choose func() (*flow, way)) o
 }
 
 func copyOp(to, from []byte) op {
-	return op{
-		run: func(count int) error {
-			for range count {
-				copy(to, from)
-			}
-			return nil
-		},
-		legs: 1,
-	}
+	return plain(func(count int) error {
+		for range count {
+			copy(to, from)
+		}
+		return nil
+	})
 }
 
 // refCases are a reference by itself, of some sizes.

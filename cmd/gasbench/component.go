@@ -63,7 +63,7 @@ func postCases(j *job) ([]outcase, error) {
 		l = append(l, outcase{via: "put", size: size, out: []output{{rate, j.access(size)}}, op: phases{
 			group: 16,
 			timed: func(k int) (err error) {
-				handles, err = j.begun(handles[:0], k, src)
+				handles, err = begun(j, handles[:0], k, src)
 				return err
 			},
 			after: func(int) error { return x.WaitAll(handles) },
@@ -86,7 +86,7 @@ func postCases(j *job) ([]outcase, error) {
 }
 
 // begun appends to l the handles of k puts of src, which it begins.
-func (j *job) begun(l []extended.Handle, k int, src []byte) ([]extended.Handle, error) {
+func begun(j *job, l []extended.Handle, k int, src []byte) ([]extended.Handle, error) {
 	for to := j.data(); k > 0; k-- {
 		h, err := j.x.PutNB(1, to, src)
 		if err != nil {
@@ -115,7 +115,7 @@ func completeCases(j *job) ([]outcase, error) {
 		{via: "handle", size: 8, out: []output{{latency, j.way(8)}}, op: phases{
 			group: window, most: 16 * window,
 			before: func(k int) (err error) {
-				handles, err = j.begun(handles[:0], k, j.local[:8])
+				handles, err = begun(j, handles[:0], k, j.local[:8])
 				for begun := time.Now(); !j.direct && time.Since(begun) < quiet; {
 					j.e.Poll()
 				}

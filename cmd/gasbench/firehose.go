@@ -102,7 +102,7 @@ func (j *job) inquire(what uint32) ([]uint32, error) {
 
 // needFar has rank 1 expose memory, once.
 func (j *job) needFar() error {
-	if j.far.at != nil {
+	if j.far.at != nil || j.n.Rank() != 0 {
 		return nil
 	}
 	f, _, _, err := j.plan()
@@ -257,10 +257,8 @@ func farGetCases(j *job) ([]outcase, error) { return j.transferCases(true) }
 
 // transferCases are puts or gets by all ways.
 func (j *job) transferCases(get bool) ([]outcase, error) {
-	if j.n.Rank() == 0 {
-		if err := j.needFar(); err != nil {
-			return nil, err
-		}
+	if err := j.needFar(); err != nil {
+		return nil, err
 	}
 	ref := refAttachPut
 	if get {
@@ -401,7 +399,7 @@ func (j *job) newLine(via string, size int) line {
 
 // derived is the median of what f makes of the values of each burst, beside limit, which it
 // should not exceed; 0: there is none.
-func (j *job) derived(via string, size int, metric, unit string, limit float64, values [][]float64, f func(v []float64) float64) line {
+func derived(j *job, via string, size int, metric, unit string, limit float64, values [][]float64, f func(v []float64) float64) line {
 	all := make([]float64, len(values))
 	for i, v := range values {
 		all[i] = f(v)
@@ -465,7 +463,7 @@ func targets(j *job, o options) ([]line, error) {
 	}
 	var lines []line
 	figure := func(via, metric, unit string, limit float64, f func(v []float64) float64) {
-		lines = append(lines, j.derived(via, size, metric, unit, limit, values, f))
+		lines = append(lines, derived(j, via, size, metric, unit, limit, values, f))
 	}
 	plainly := func(via string, k int) {
 		figure(via, latency, "ns", 0, func(v []float64) float64 { return v[k] })

@@ -280,18 +280,16 @@ func over(lines, first []line) (float64, bool) {
 
 // print prints a table: the variants of each figure below each other.
 func (t *tally) print(out io.Writer, rounds int) error {
-	if _, err := fmt.Fprintf(out, "two ranks on %d processors; medians of %d rounds of jobs; over first: of values in the same round\n\n", runtime.NumCPU(), rounds); err != nil {
-		return err
+	p := table{out: out}
+	p.printf("two ranks on %d processors; medians of %d rounds of jobs; over first: of values in the same round\n\n", runtime.NumCPU(), rounds)
+	row := func(c ...any) {
+		p.printf("%-19s %-16s %8s %-10s %-8s %-13s %8s %5s %-8s %11s  %-13s %11s %7s %10s\n", c...)
 	}
-	row := func(c ...any) error {
-		_, err := fmt.Fprintf(out, "%-19s %-16s %8s %-10s %-8s %-13s %8s %5s %-8s %11s  %-13s %11s %7s %10s\n", c...)
-		return err
-	}
-	err := row("bench", "via", "size", "metric", "conduit", "auth", "datagram", "loss", "beside", "value", "reference", "", "ratio", "over first")
+	row("bench", "via", "size", "metric", "conduit", "auth", "datagram", "loss", "beside", "value", "reference", "", "ratio", "over first")
 	for _, k := range t.keys {
 		byVariant := t.rows[k]
 		for i, lines := range byVariant {
-			if len(lines) == 0 || err != nil {
+			if len(lines) == 0 {
 				continue
 			}
 			l := medians(lines)
@@ -313,8 +311,8 @@ func (t *tally) print(out io.Writer, rounds int) error {
 					relation = digits(q)
 				}
 			}
-			err = row(l.Bench, l.Via, l.sizeText(), l.Metric, l.Conduit, l.Auth, datagram, loss, l.Beside, l.value(l.Value), l.Ref, ref, ratio, relation)
+			row(l.Bench, l.Via, l.sizeText(), l.Metric, l.Conduit, l.Auth, datagram, loss, l.Beside, l.value(l.Value), l.Ref, ref, ratio, relation)
 		}
 	}
-	return err
+	return p.err
 }

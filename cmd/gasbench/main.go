@@ -233,8 +233,8 @@ func bench(o options, out io.Writer, progress *os.File) error {
 				return err
 			}
 		}
-		if err := r.close(); err != nil {
-			return err
+		if r.err != nil {
+			return r.err
 		}
 		if before != nil {
 			verdict = before.compare(r.all, comparison(o.json, out, progress))

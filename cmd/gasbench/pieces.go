@@ -11,10 +11,8 @@ import (
 // farPieceCases are puts and gets of pieces of a Go slice that lie apart, so many by one
 // Shape or each by itself.
 func farPieceCases(j *job) ([]outcase, error) {
-	if j.n.Rank() == 0 {
-		if err := j.needFar(); err != nil {
-			return nil, err
-		}
+	if err := j.needFar(); err != nil {
+		return nil, err
 	}
 	const most = 1024
 	var l []outcase

@@ -10,18 +10,17 @@ import (
 
 // report prints figures as they come.
 type report struct {
+	table                  // unless there is json
 	json     *json.Encoder // nil for the table
-	out      io.Writer
 	notes    *os.File
 	progress *os.File // notes if that is a terminal, or nil
-	err      error
 	all      []line
 	beside   string // the neighbour of the rows that come, by -beside
 	column   bool   // the table names it
 }
 
 func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
-	r := &report{out: out, notes: notes, column: o.beside[0].text != ""}
+	r := &report{table: table{out: out}, notes: notes, column: o.beside[0].text != ""}
 	if i, err := notes.Stat(); err == nil && i.Mode()&os.ModeCharDevice != 0 {
 		r.progress = notes
 	}
@@ -33,19 +32,17 @@ func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
 	if j.datagram > 0 {
 		sealed = fmt.Sprintf(", datagrams of %d bytes, %s", j.datagram, j.auth)
 	}
-	_, r.err = fmt.Fprintf(out, "conduit %s%s, %d ranks; medians of %d bursts, each between bursts of its reference\n\n",
+	r.printf("conduit %s%s, %d ranks; medians of %d bursts, each between bursts of its reference\n\n",
 		j.n.Layers().Conduit.Conduit(), sealed, j.n.Size(), o.bursts)
 	r.row("beside", "bench", "via", "size", "metric", "value", "p50", "p99", "p99.9", "reference", "", "ratio")
 	return r
 }
 
 func (r *report) row(beside string, c ...any) {
-	if r.column && r.err == nil {
-		_, r.err = fmt.Fprintf(r.out, "%-10s ", beside)
+	if r.column {
+		r.printf("%-10s ", beside)
 	}
-	if r.err == nil {
-		_, r.err = fmt.Fprintf(r.out, "%-19s %-16s %8s %-10s %11s %11s %11s %11s  %-13s %11s %7s\n", c...)
-	}
+	r.printf("%-19s %-16s %8s %-10s %11s %11s %11s %11s  %-13s %11s %7s\n", c...)
 }
 
 // doing shows what is being measured, to people.
@@ -88,8 +85,6 @@ func (r *report) add(lines []line) error {
 	}
 	return r.err
 }
-
-func (r *report) close() error { return r.err }
 
 // sizeText is the size as people read it.
 func (l *line) sizeText() string {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/argon-go/argon/gas"
 )
@@ -42,13 +43,7 @@ func init() { // not an initialiser, as these refer to jobs and jobs to these
 	joints = append(joints, containerJoints()...)
 	joints = append(joints, collectives("coll", func(j *job) (gas.Group, error) { return j.n, nil })...)
 	joints = append(joints, collectives("team", (*job).splitTeam)...)
-	joints = append(joints, joint{"team/split", "", times((*job).world, func(_ *job, w *gas.Team, _ int) error {
-		t, err := w.Split(0, 0)
-		if err != nil {
-			return err
-		}
-		return t.Delete()
-	})})
+	joints = append(joints, joint{"team/split", "", splits})
 	joints = append(joints, upcJoints()...)
 }
 
@@ -123,12 +118,7 @@ func (j *job) aggregate(k, count int) op {
 
 // mailboxReference is the reference of that name.
 func (j *job) mailboxReference() op {
-	for k, b := range joints {
-		if b.bench == refMailbox && b.via == viaValue {
-			return j.aggregate(k, updates)
-		}
-	}
-	panic("gasbench: no reference " + refMailbox)
+	return j.aggregate(slices.IndexFunc(joints, func(b joint) bool { return b.bench == refMailbox && b.via == viaValue }), updates)
 }
 
 // wordTable is the table of words that updates change.
@@ -255,28 +245,16 @@ func aggregates() []joint {
 	}
 }
 
-// splitTeam is a team of all ranks, which Split has made.
-func (j *job) splitTeam() (gas.Group, error) {
-	if j.team == nil {
-		t, err := j.n.World().Split(0, 0)
-		if err != nil {
-			return nil, err
-		}
-		j.team = t
-	}
-	return j.team, nil
-}
+// splitTeam is a team of all ranks, which Split has made; backwards has them in reverse order.
+func (j *job) splitTeam() (gas.Group, error) { return j.split(&j.team, 0) }
+func (j *job) backwards() (gas.Group, error) { return j.split(&j.reverse, -j.n.Rank()) }
 
-// backwards is the same in reverse order.
-func (j *job) backwards() (gas.Group, error) {
-	if j.reverse == nil {
-		t, err := j.n.World().Split(0, -j.n.Rank())
-		if err != nil {
-			return nil, err
-		}
-		j.reverse = t
+func (j *job) split(t **gas.Team, key int) (gas.Group, error) {
+	var err error
+	if *t == nil {
+		*t, err = j.n.World().Split(0, key)
 	}
-	return j.reverse, nil
+	return *t, err
 }
 
 // collectives are the collective calls of a group.
@@ -330,7 +308,14 @@ func collectives(name string, group func(j *job) (gas.Group, error)) []joint {
 	}
 }
 
-func (j *job) world() (*gas.Team, error) { return j.n.World(), nil }
+// splits make a team of all ranks and give it back.
+var splits = times(func(j *job) (*gas.Team, error) { return j.n.World(), nil }, func(_ *job, w *gas.Team, _ int) error {
+	t, err := w.Split(0, 0)
+	if err != nil {
+		return err
+	}
+	return t.Delete()
+})
 
 // The functions that rank 0 calls.
 var (

@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
@@ -85,12 +86,7 @@ func (j *job) needUPC() (*upcJob, error) {
 
 // jointOf is the number of the joint with that name, or -1.
 func jointOf(bench string) int {
-	for k, b := range joints {
-		if b.bench == bench {
-			return k
-		}
-	}
-	return -1
+	return slices.IndexFunc(joints, func(b joint) bool { return b.bench == bench })
 }
 
 // upcReference is the reference of that name, if there is one.
@@ -258,7 +254,7 @@ func upcTargets(j *job, o options) ([]line, error) {
 	}
 	var lines []line
 	for k, t := range targets {
-		lines = append(lines, j.derived(t.via, 8, added, "ns", t.most, values, func(v []float64) float64 { return v[k+1] - v[0] }))
+		lines = append(lines, derived(j, t.via, 8, added, "ns", t.most, values, func(v []float64) float64 { return v[k+1] - v[0] }))
 	}
 	return lines, nil
 }

@@ -21,7 +21,7 @@ import (
 // line is what is drawn of a figure of gasbench; its command has the meanings of the fields.
 // Those of simulated jobs have What and no Conduit.
 type line struct {
-	Bench, Conduit, Metric, Unit, Ref, Via, Auth, What, Profile string
+	Bench, Conduit, Metric, Unit, Ref, Via, Auth, What, Profile, Beside string
 
 	Ranks, Size, Batch         int
 	Value, P50, Expected, Hops float64
@@ -62,7 +62,7 @@ func medians(lines []line) []line {
 	var keys []string
 	same := map[string][]line{}
 	for _, l := range lines {
-		k := fmt.Sprint(l.Bench, l.Conduit, l.Metric, l.Unit, l.Ref, l.Via, l.Auth, l.What, l.Profile, l.Ranks, l.Size, l.loss())
+		k := fmt.Sprint(l.Bench, l.Conduit, l.Metric, l.Unit, l.Ref, l.Via, l.Auth, l.What, l.Profile, l.Beside, l.Ranks, l.Size, l.loss())
 		if same[k] == nil {
 			keys = append(keys, k)
 		}
@@ -71,17 +71,14 @@ func medians(lines []line) []line {
 	var all []line
 	for _, k := range keys {
 		l := same[k][0]
-		for _, f := range []func(l *line) *float64{
-			func(l *line) *float64 { return &l.Value },
-			func(l *line) *float64 { return &l.P50 },
-			func(l *line) *float64 { return &l.RefValue },
-		} {
+		fields := func(l *line) []*float64 { return []*float64{&l.Value, &l.P50, &l.RefValue} }
+		for i, to := range fields(&l) {
 			var v []float64
-			for i := range same[k] {
-				v = append(v, *f(&same[k][i]))
+			for n := range same[k] {
+				v = append(v, *fields(&same[k][n])[i])
 			}
 			slices.Sort(v)
-			*f(&l) = (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+			*to = (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 		}
 		all = append(all, l)
 	}
@@ -105,6 +102,9 @@ func figureCharts(lines []line) []chart {
 		where := l.Conduit
 		if l.Auth != "" {
 			where += ", " + l.Auth
+		}
+		if l.Beside != "" {
+			where += ", beside " + l.Beside
 		}
 		where += l.loss()
 		title := fmt.Sprintf("%s: %s, %s", l.Bench, metric, where)
