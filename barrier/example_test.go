@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // Four ranks in one process. Each computes between the two phases of a barrier;
@@ -49,7 +50,7 @@ func Example() {
 			}
 			err = b.Barrier(name, 0)
 			if e.Rank() == 3 {
-				fmt.Println(errors.Is(err, conduits.ErrBarrierMismatch))
+				fmt.Println(errors.Is(err, errs.ErrBarrierMismatch))
 				fmt.Println(err)
 			}
 
