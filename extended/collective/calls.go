@@ -173,7 +173,7 @@ func (c *Member) wrong(a *Call) string {
 			return fmt.Sprintf("results of %d bytes for %d bytes: both have one length", all, n)
 		}
 	case kindAllReduce:
-		if a.elements && (a.unit <= 0 || a.unit > math.MaxInt32 || n%a.unit != 0) {
+		if a.elements && (a.unit <= 0 || a.unit > math.MaxInt32 || !multiple(n, a.unit)) {
 			return fmt.Sprintf("%d bytes in elements of %d: the former is a multiple of the latter, which is 1 to %d", n, a.unit, math.MaxInt32)
 		}
 	case kindGatherV, kindAllGatherV:
@@ -191,6 +191,14 @@ func (c *Member) wrong(a *Call) string {
 	return ""
 }
 
+// multiple reports whether n is one of unit, without a division for most units.
+func multiple(n, unit int) bool {
+	if unit&(unit-1) == 0 {
+		return n&(unit-1) == 0
+	}
+	return n%unit == 0
+}
+
 // counted is how many bytes have what errors about a count, and how that is called.
 func (a *Call) counted() (bytes int, name string) {
 	if a.Element > 0 {
@@ -201,7 +209,7 @@ func (a *Call) counted() (bytes int, name string) {
 
 // wrongUnits is what is wrong with the length of block r.
 func (a *Call) wrongUnits(r int, b []byte) string {
-	if a.unit > 0 && len(b)%a.unit == 0 {
+	if a.unit > 0 && multiple(len(b), a.unit) {
 		return ""
 	}
 	return fmt.Sprintf("block %d has %d bytes in units of %d: the former is a multiple of the latter, which is positive", r, len(b), a.unit)

@@ -292,7 +292,10 @@ func TestTwoGoroutines(t *testing.T) {
 				t.Errorf("the first: %d, %v", acc[0], err)
 			}
 		})
-		for !m.busy.Load() {
+		for busy := false; !busy; {
+			m.mu.Lock()
+			busy = m.busy
+			m.mu.Unlock()
 			runtime.Gosched()
 		}
 		if err := m.AllReduce([]byte{1}, sum); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "AllReduce of 1 bytes: another goroutine of rank 0") {

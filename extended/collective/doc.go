@@ -83,10 +83,10 @@
 // it is in: calls that do not match are found by the partner, and all ranks are
 // told.
 //
-// A call is lists of stages, each of which sends, waits for a message or combines. One that waits
-// takes each stage when it is made. Of one that does not, handlers
+// A call is lists of stages, each of which sends, waits for a message or combines. The goroutine of
+// a call that waits takes the stages of a list one after the other. Of one that does not, handlers
 // note what has come for it and queue it; the next goroutine that polls or waits takes its
-// stages as far as they go. The messages are the same.
+// stages as far as they go. Both take a stage by the same code.
 //
 // An endpoint keeps the rooms that it needs and allocates where one is larger than
 // those before, up to 64 KiB, and each time beyond that; Gather to, and Scatter from,

@@ -66,8 +66,8 @@ type Member struct {
 	work *work
 
 	mu   sync.Mutex
-	busy atomic.Bool // a call is under way
-	seq  uint32      // number of the call under way, or of the last one
+	busy bool   // a goroutine is in a call
+	seq  uint32 // number of the call under way, or of the last one
 	call call
 	past []call // the last ones, at most historyLen; see history
 	// links has the transfers with each partner that something was heard of or that is

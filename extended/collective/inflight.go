@@ -168,12 +168,11 @@ func (c *Member) beginNB(d call, combine Combine) (*op, error) {
 		return nil, err
 	}
 	g := c.engineOf()
-	if !c.busy.CompareAndSwap(false, true) {
-		return nil, c.errBusy(d)
-	}
-	defer c.busy.Store(false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.busy {
+		return nil, c.errBusy(d)
+	}
 	if c.broken != nil {
 		g.reportOf(c)
 		return nil, c.broken

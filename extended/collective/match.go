@@ -161,10 +161,12 @@ func (c *Member) begin(d call) error {
 	if err := c.usable(d); err != nil {
 		return err
 	}
-	if !c.busy.CompareAndSwap(false, true) {
+	c.mu.Lock()
+	if c.busy {
+		c.mu.Unlock()
 		return c.errBusy(d)
 	}
-	c.mu.Lock()
+	c.busy = true
 	if c.broken == nil {
 		c.seq++
 		c.call, c.active = d, true
@@ -231,12 +233,14 @@ func (c *Member) finish(err error) error {
 	c.active = false
 	c.unlink()
 	d, seq, found := c.call, c.seq, c.report
-	c.report = false
+	c.report, c.busy = false, found
 	c.mu.Unlock()
 	if found {
 		(&report{c, 1}).tell(true)
+		c.mu.Lock()
+		c.busy = false
+		c.mu.Unlock()
 	}
-	c.busy.Store(false)
 	if err != nil {
 		err = c.failed(d, seq, err)
 	}

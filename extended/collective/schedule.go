@@ -95,6 +95,7 @@ type work struct {
 // lists are what calls need that take many lists; other calls have none.
 type lists struct {
 	posted     int // see direct
+	block      int // of an AllReduce that is made directly, of each rank
 	room       []byte
 	lens, data []byte // of the ranks at and below this one
 	whole      []byte // of all ranks
@@ -489,8 +490,11 @@ func (w *work) reduceDirect(out pieces, own []byte) (more bool) {
 // a part of them for all.
 func (w *work) allReduceDirect() (more bool) {
 	c, acc := w.c, w.own
-	per := (len(acc)/w.unit + c.size - 1) / c.size
-	all := evenly(acc, (per+7)&^7*w.unit) // each begins at a multiple of 8 bytes
+	if w.block == 0 {
+		per := (len(acc)/w.unit + c.size - 1) / c.size
+		w.block = (per + 7) &^ 7 * w.unit // each begins at a multiple of 8 bytes
+	}
+	all := evenly(acc, w.block)
 	own := all.of(c.rank)
 	if w.part == 0 {
 		if w.reduceDirect(all, own) {

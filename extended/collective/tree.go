@@ -16,7 +16,7 @@ type spot struct {
 // relative is this rank's place in the tree of root, which has place 0. Place p
 // has the parent p without its lowest set bit, so the children of p are p + 2^i
 // for all i below that bit.
-func (c *spot) relative(root int) int { return (c.rank - root + c.size) % c.size }
+func (c *spot) relative(root int) int { return around(c.rank, -root, c.size) }
 
 // fanout is how many children place p has.
 func (c *spot) fanout(p int) int { return fanout(p, c.size) }
@@ -33,8 +33,18 @@ func fanout(p, size int) int {
 	return n
 }
 
-// around is the place so far after p in a ring of size.
-func around(p, by, size int) int { return (p + by%size + size) % size }
+// around is the place p+by in a ring of size, around which that is less than once. It divides nothing,
+// which would take longer than the rest of a stage.
+func around(p, by, size int) int {
+	p += by
+	if p < 0 {
+		return p + size
+	}
+	if p >= size {
+		return p - size
+	}
+	return p
+}
 
 // place is this rank's in the tree of its neighbourhood for a broadcast of root:
 // of root itself, if that is there, or of the first rank.
@@ -97,11 +107,11 @@ func (c *spot) subtree(p int) int {
 
 // directly reports whether n bytes, which are one block of each rank, are enough for the
 // blocks to be sent directly.
-func (c *spot) directly(n int) bool { return c.size > 1 && n/c.size >= directBlock }
+func (c *spot) directly(n int) bool { return c.size > 1 && n >= directBlock*c.size }
 
 // above and below are the ranks at distance 2^i towards the root and away.
-func (c *spot) above(i int) int { return (c.rank - 1<<i%c.size + c.size) % c.size }
-func (c *spot) below(i int) int { return (c.rank + 1<<i) % c.size }
+func (c *spot) above(i int) int { return around(c.rank, -(1 << i), c.size) }
+func (c *spot) below(i int) int { return around(c.rank, 1<<i, c.size) }
 
 // levels is where a rank is in a job of several neighbourhoods.
 type levels struct {

@@ -634,8 +634,8 @@ var mutants = []mutant{
 		name:   "collective-root",
 		defect: "places in the tree are counted from the wrong side of the root",
 		file:   "extended/collective/tree.go", test: "extended/collective ^TestModel$",
-		old: "return (c.rank - root + c.size) % c.size",
-		new: "return (c.rank + root) % c.size",
+		old: "return around(c.rank, -root, c.size)",
+		new: "return around(c.rank, root, c.size)",
 	},
 	{
 		name:   "scan-forgets",
