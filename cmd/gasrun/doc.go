@@ -6,48 +6,7 @@
 // (example.com/x) or one .go file, and is built first. PROGRAM is an executable.
 // Flags end at the first argument that is none.
 //
-//	-n N            number of ranks (default 1, or all slots of the hosts; at most
-//	                65536, of a simulation 16777216)
-//	-conduit NAME   transport that ranks join (default ARGON_CONDUIT, or shm; on
-//	                hosts hybrid)
-//	-provider NAME  provider of libfabric, with -conduit ofi (default ARGON_PROVIDER,
-//	                or the best one)
-//	-provider-force  use it although argon refuses it by name (default
-//	                ARGON_PROVIDER_FORCE)
-//	-providers      list the providers of this machine, best first, with the reason why
-//	                the others were passed over, and do nothing else
-//	-segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
-//	-lanes N        lanes of a rank, by which goroutines send without a common lock
-//	                (default ARGON_LANES, or 1)
-//	-segment-large  segments grow as they are used, and peers reach them through
-//	                firehoses (default ARGON_SEGMENT_LARGE); -segment may then be large
-//	-pinnable SIZE  most memory of a rank that peers reach through firehoses at once
-//	                (default ARGON_PINNABLE, or 512M)
-//	-pin-local SIZE  part of that for the rank's own pins (default ARGON_PIN_LOCAL, or
-//	                a quarter)
-//	-pin-bucket SIZE  unit of it, a power of two pages (default ARGON_PIN_BUCKET, or 64K)
-//	-l              put "[rank] " before each line of output
-//	-output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
-//	-x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
-//	-wdir D         working directory of the ranks
-//	-tmpdir D       where programs are built, and put on hosts that lack them; must
-//	                not be mounted noexec (default TMPDIR there, or /tmp)
-//	-hosts LIST     run on these hosts, in blocks: a:8,user@b:8,[fd00::5]:4 are 20 ranks;
-//	                localhost:2,localhost:2 are two hosts on this machine
-//	-hostfile FILE  the same from a file: a line NAME, NAME:N or NAME slots=N for each
-//	-ppn N          ranks on each host (default its slots, which are 1 if not given)
-//	-ssh COMMAND    in place of the system's ssh, such as "ssh -p 2222"; see go doc
-//	-start-timeout D  time for all hosts to get ready (default 1m)
-//	-iface NAME     interface, or address of one, for conduits udp and hybrid
-//	                (default ARGON_IFACE, or by route)
-//	-bind HOW       where ranks of a host run: spread divides the processors that no
-//	                other job has taken, core gives each rank one core, numa whole
-//	                memory nodes, none binds nothing (default ARGON_BIND, or spread)
-//	-timeout D      end the job after this time, such as 10m, and say where each rank waits
-//	-kill-grace D   time between asking ranks to end and killing them (default 5s)
-//	-freeze RANK    stop this rank before it runs, for a debugger; may be repeated
-//	-t              say what would be done, and do nothing
-//	-v, -q          say more, say less
+// gasrun -help lists the flags, as docs/knobs.md does.
 //
 // # Output
 //
@@ -139,22 +98,9 @@
 // With -conduit sim one process runs all ranks of the program, one at a time, on
 // a simulated network in virtual time (package conduits/sim). It takes no change
 // of the program, and its memory is the limit: about 12 KB a rank and what
-// the program itself needs. These flags are for simulations only; times are such
-// as 500ns, 2us or 1.5ms, and virtual.
+// the program itself needs. Times are such as 500ns, 2us or 1.5ms, and virtual.
 //
-//	-seed S         decides what is left to chance (default 0)
-//	-profile P      machine: extoll, ideal (default extoll)
-//	-topology T     network: crossbar, torus, fattree
-//	-queue Q        queues at the inputs of a crossbar: voq, single
-//	-fault SPEC     what goes wrong; see below
-//	-limit D        end the job after so much virtual time; -timeout is real time
-//	-sim OPTIONS    other options in the form KEY=VALUE,KEY=VALUE, such as latency=1us,
-//	                credits=4 or dims=8x8x4; see sim.ParseOptions
-//	-trace FILE     write everything that happens to FILE, a line for each step
-//	-record FILE    write to FILE what it takes to do the same again
-//	-replay FILE    do again what FILE has recorded, and see whether it is the same
-//
-// SPEC is a comma-separated list of
+// The SPEC of -fault is a comma-separated list of
 //
 //	jitter=TIME                     each message is up to so much later, which reorders them
 //	slow=RANKxFACTOR                a slower processor

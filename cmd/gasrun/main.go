@@ -248,6 +248,13 @@ func parse(args []string) (options, error) {
 			return o, fmt.Errorf("invalid value %q for flag -n: a job has 1 to %d ranks", size, launch.MaxRanks(o.Conduit))
 		}
 	}
+	for _, f := range []struct{ name, value string }{
+		{"iface", o.Iface}, {"output-dir", o.OutputDir}, {"tmpdir", o.TempDir}, {"wdir", o.Dir}, {"provider", o.fabric.name},
+	} {
+		if given[f.name] && f.value == "" {
+			return o, fmt.Errorf("-%s: the name is empty", f.name)
+		}
+	}
 	switch {
 	case given["v"] && given["q"] && o.Verbose && o.Quiet:
 		return o, errors.New("-v and -q exclude each other")
@@ -257,18 +264,8 @@ func parse(args []string) (options, error) {
 		return o, errors.New("-start-timeout must be more than 0")
 	case (given["ssh"] || given["start-timeout"]) && len(o.Hosts) == 0:
 		return o, errors.New("-ssh and -start-timeout are for jobs on hosts (-hosts, -hostfile)")
-	case given["iface"] && o.Iface == "":
-		return o, errors.New("-iface: the name is empty")
-	case given["output-dir"] && o.OutputDir == "":
-		return o, errors.New("-output-dir: the name is empty")
 	case given["conduit"] && o.Conduit == "":
 		return o, fmt.Errorf("-conduit: the name is empty; known: %s", strings.Join(launch.Conduits(), ", "))
-	case given["tmpdir"] && o.TempDir == "":
-		return o, errors.New("-tmpdir: the name is empty")
-	case given["wdir"] && o.Dir == "":
-		return o, errors.New("-wdir: the name is empty")
-	case given["provider"] && o.fabric.name == "":
-		return o, errors.New("-provider: the name is empty")
 	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list:
 		return o, errors.New("no program given")
 	}
