@@ -2,7 +2,6 @@ package launch
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/argon-go/argon/conduits"
@@ -38,16 +37,10 @@ func (c *Config) memory() conduits.Config {
 
 // lanes is how many lanes the ranks are told to have; 0 if nothing says so.
 func (c *Config) lanes() (int, error) {
-	s := os.Getenv(jobenv.Lanes)
-	for _, kv := range c.Env {
-		if v, ok := strings.CutPrefix(kv, jobenv.Lanes+"="); ok {
-			s = v
-		}
+	if s := rankEnv(c.Env, jobenv.Lanes); s != "" {
+		return jobenv.ParseLanes(s)
 	}
-	if s == "" {
-		return 0, nil
-	}
-	return jobenv.ParseLanes(s)
+	return 0, nil
 }
 
 func checkConduit(name string) error {

@@ -106,17 +106,22 @@ func serve(c *Config, key jobkey.Key, at string) (*rendezvous.Server, error) {
 	return s, nil
 }
 
-// envDuration is the time that a variable holds for ranks whose environment has
-// env besides this process's, 0 if it holds none: ranks, which read it too,
-// complain.
-func envDuration(env []string, key string) time.Duration {
+// rankEnv is the value of a variable for ranks whose environment has env besides this
+// process's.
+func rankEnv(env []string, key string) string {
 	v := os.Getenv(key)
 	for _, kv := range env { // the last setting counts
 		if k, s, _ := strings.Cut(kv, "="); k == key {
 			v = s
 		}
 	}
-	d, _ := time.ParseDuration(v)
+	return v
+}
+
+// envDuration is the time that a variable holds for ranks, 0 if it holds none: ranks, which
+// read it too, complain.
+func envDuration(env []string, key string) time.Duration {
+	d, _ := time.ParseDuration(rankEnv(env, key))
 	return d
 }
 

@@ -3,7 +3,6 @@ package launch
 import (
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
@@ -121,11 +120,7 @@ func (s *seats) variables(set place.Set, c *Config) (vars []string) {
 	}
 	vars = append(vars, jobenv.Sharers+"="+strconv.Itoa(set.Ranks))
 	const procs = "GOMAXPROCS"
-	given := os.Getenv(procs) != ""
-	for _, kv := range c.Env {
-		given = given || strings.HasPrefix(kv, procs+"=")
-	}
-	if !given {
+	if rankEnv(c.Env, procs) == "" {
 		vars = append(vars, procs+"="+strconv.Itoa(place.Procs(set, sys.QuotaCPU(), s.All)))
 	}
 	return vars
