@@ -82,28 +82,31 @@ func (q *operation) name(how completion) string {
 	return names[how][q.verb]
 }
 
-// atomicOf is an atomic of the word at to of rank.
-func atomicOf(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) operation {
-	return operation{
-		Access: conduits.Access{Verb: conduits.Atomic, Op: op, Type: t, Want: conduits.RemoteDone, Rank: rank, At: to, A: a, B: b},
-		verb:   verbAtomic + min(verb(op), verb(conduits.NumAtomicOps)),
-	}
+// An operation is made where it stays, field by field: a copy of what has just been written so
+// waits for the stores.
+
+// atomic is an atomic of the word at to of rank.
+func (q *operation) atomic(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) {
+	q.Verb, q.Op, q.Type, q.Want, q.Rank, q.At, q.A, q.B = conduits.Atomic, op, t, conduits.RemoteDone, rank, to, a, b
+	q.verb = verbAtomic + min(verb(op), verb(conduits.NumAtomicOps))
 }
 
-func putOf(rank int, to segment.NLA, src []byte, want conduits.Event) operation {
-	return operation{Access: conduits.Access{Verb: conduits.Put, Want: want, Rank: rank, At: to, Mem: src}, verb: verbPut}
+func (q *operation) put(rank int, to segment.NLA, src []byte, want conduits.Event) {
+	q.Verb, q.Want, q.Rank, q.At, q.Mem, q.verb = conduits.Put, want, rank, to, src, verbPut
 }
 
-func getOf(rank int, from segment.NLA, dst []byte) operation {
-	return operation{Access: conduits.Access{Verb: conduits.Get, Want: wantBulk, Rank: rank, At: from, Mem: dst}, verb: verbGet}
+func (q *operation) get(rank int, from segment.NLA, dst []byte) {
+	q.Verb, q.Want, q.Rank, q.At, q.Mem, q.verb = conduits.Get, wantBulk, rank, from, dst, verbGet
 }
 
-func putValueOf(rank int, to segment.NLA, v uint64, n int) operation {
-	return operation{Access: conduits.Access{Verb: conduits.PutWord, Size: sizeOf(n), Want: wantBulk, Rank: rank, At: to, A: v}, verb: verbPutValue, n: n}
+func (q *operation) putValue(rank int, to segment.NLA, v uint64, n int) {
+	q.Verb, q.Size, q.Want, q.Rank, q.At, q.A = conduits.PutWord, sizeOf(n), wantBulk, rank, to, v
+	q.verb, q.n = verbPutValue, n
 }
 
-func getValueOf(rank int, from segment.NLA, result *uint64, n int) operation {
-	return operation{Access: conduits.Access{Verb: conduits.GetWord, Size: sizeOf(n), Want: wantBulk, Rank: rank, At: from}, verb: verbGetValue, n: n, result: unsafe.Pointer(result)}
+func (q *operation) getValue(rank int, from segment.NLA, result *uint64, n int) {
+	q.Verb, q.Size, q.Want, q.Rank, q.At = conduits.GetWord, sizeOf(n), wantBulk, rank, from
+	q.verb, q.n, q.result = verbGetValue, n, unsafe.Pointer(result)
 }
 
 // sizeOf is n of a value that there is, else 0.
@@ -114,8 +117,8 @@ func sizeOf(n int) uint8 {
 	return uint8(n)
 }
 
-func memsetOf(rank int, to segment.NLA, value byte, n int) operation {
-	return operation{Access: conduits.Access{Verb: conduits.Put, Want: wantBulk, Rank: rank, At: to, A: uint64(value)}, verb: verbMemset, n: n}
+func (q *operation) memset(rank int, to segment.NLA, value byte, n int) {
+	q.Verb, q.Want, q.Rank, q.At, q.A, q.verb, q.n = conduits.Put, wantBulk, rank, to, uint64(value), verbMemset, n
 }
 
 // check says what is wrong with q, and whether there is something to do.
@@ -187,8 +190,12 @@ func tell(p unsafe.Pointer, size uint8, value uint64) {
 	}
 }
 
-// now makes q and waits for it.
+// now makes q and waits for it. Of a hit, one access to exposed memory that a firehose reaches,
+// it is all.
 func (q *operation) now(x *Initiator) (value uint64, err error) {
+	if x.exposed != nil && q.At.Exposed() && q.Len()-1 < 1<<32 && x.exposed.Now(&q.Access) {
+		return q.Value, nil
+	}
 	_, value, err = x.run(q, nil, byReturn, nil)
 	return value, err
 }
@@ -214,9 +221,6 @@ func (q *operation) counted(r *Region) error {
 // done come through here.
 func (x *Initiator) run(q *operation, t *transfer, how completion, r *Region) (h Handle, value uint64, err error) {
 	single := how == byReturn && t == nil && q.verb != verbMemset
-	if single && x.exposed != nil && q.At.Exposed() && q.Len()-1 < 1<<32 && x.exposed.Now(&q.Access) {
-		return 0, q.Value, nil
-	}
 	what := q.name(how)
 	var moves bool
 	if t != nil {

@@ -93,7 +93,8 @@ func wordOf[T Number](x *Initiator, rank int, a segment.NLA) unsafe.Pointer {
 //
 //go:noinline
 func slowAtomic[T Number](x *Initiator, rank int, to segment.NLA, op AtomicOp, a, b T) (old T, err error) {
-	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
+	var q operation
+	q.atomic(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
 	q.tried = true
 	w, err := q.now(x)
 	return fromBits[T](w), err
@@ -216,14 +217,16 @@ func Atomic[T Number](x *Initiator, rank int, to segment.NLA, op AtomicOp, a, b 
 // AtomicNB begins an [Atomic]. Once the handle is synchronized, *old is what was there; old may be
 // nil.
 func AtomicNB[T Number](x *Initiator, rank int, to segment.NLA, old *T, op AtomicOp, a, b T) (Handle, error) {
-	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
+	var q operation
+	q.atomic(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
 	q.result = unsafe.Pointer(old)
 	return q.begun(x)
 }
 
 // AtomicNBI is [AtomicNB] counted in the region: as a get, or as a put if old is nil.
 func AtomicNBI[T Number](r *Region, rank int, to segment.NLA, old *T, op AtomicOp, a, b T) error {
-	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
+	var q operation
+	q.atomic(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
 	q.result = unsafe.Pointer(old)
 	return q.counted(r)
 }
@@ -236,12 +239,14 @@ func (x *Initiator) AtomicBits(rank int, to segment.NLA, op AtomicOp, t AtomicTy
 			return old, nil
 		}
 	}
-	q := atomicOf(rank, to, op, t, a, b)
+	var q operation
+	q.atomic(rank, to, op, t, a, b)
 	return q.now(x)
 }
 
 // AtomicBitsNBI begins an [Initiator.AtomicBits] without its result. The region counts it as a put.
 func (r *Region) AtomicBitsNBI(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) error {
-	q := atomicOf(rank, to, op, t, a, b)
+	var q operation
+	q.atomic(rank, to, op, t, a, b)
 	return q.counted(r)
 }

@@ -8,6 +8,7 @@
 package extended
 
 import (
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -86,12 +87,12 @@ func (x *Initiator) Direct(rank int, a segment.NLA, n uint64) []byte {
 // aligned 8-byte put is single-copy atomic. Putting nothing succeeds whatever
 // the address. The source and the target must not overlap.
 func (x *Initiator) Put(dst int, to segment.NLA, src []byte) error {
-	if p, ok := x.views.writable(dst, to, uint64(len(src))); ok && len(src) > 0 {
-		if len(src) == 8 {
+	if len(src) == 8 { // by itself: with one use of p the compiler makes one branch of ok and this
+		if p, ok := x.views.writable(dst, to, 8); ok {
 			*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
 			return nil
 		}
-		bulk.Copy(unsafe.Slice((*byte)(p), len(src)), src)
+	} else if x.views.put(dst, to, src) {
 		return nil
 	}
 	return x.putSlow(dst, to, hide(src))
@@ -101,15 +102,56 @@ func (x *Initiator) Put(dst int, to segment.NLA, src []byte) error {
 // which may lie anywhere, and returns when they are there. An aligned 8-byte
 // get is single-copy atomic. Getting nothing succeeds whatever the address.
 func (x *Initiator) Get(src int, from segment.NLA, dst []byte) error {
-	if p, ok := x.views.readable(src, from, uint64(len(dst))); ok && len(dst) > 0 {
-		if len(dst) == 8 {
+	if len(dst) == 8 {
+		if p, ok := x.views.readable(src, from, 8); ok {
 			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
 			return nil
 		}
-		bulk.Copy(dst, unsafe.Slice((*byte)(p), len(dst)))
+	} else if x.views.get(src, from, dst) {
 		return nil
 	}
 	return x.getSlow(src, from, hide(dst))
+}
+
+// putSlow is Put where load and store do not do it. src may be hidden.
+//
+//go:noinline
+func (x *Initiator) putSlow(dst int, to segment.NLA, src []byte) error {
+	stack := onStack(src)
+	if stack {
+		heap := bounce(len(src))
+		bulk.Copy(heap, src)
+		src = heap
+	}
+	var q operation
+	q.put(dst, to, src, wantBulk)
+	q.tried = true
+	_, err := q.now(x)
+	if stack {
+		debounce(src, err)
+	}
+	return err
+}
+
+// getSlow is Get where load and store do not do it. dst may be hidden.
+//
+//go:noinline
+func (x *Initiator) getSlow(src int, from segment.NLA, dst []byte) error {
+	mem, stack := dst, onStack(dst)
+	if stack {
+		mem = bounce(len(dst))
+	}
+	var q operation
+	q.get(src, from, mem)
+	q.tried = true
+	_, err := q.now(x)
+	if stack {
+		if err == nil {
+			bulk.Copy(dst, mem)
+		}
+		debounce(mem, err)
+	}
+	return err
 }
 
 // hide is b for a function which makes sure that nothing refers to b when that lies on
@@ -133,27 +175,48 @@ func onStack(b []byte) bool {
 	return lo <= p && p < hi
 }
 
+// bounces are buffers for what conduits, and other goroutines for them, read and write
+// while the caller of a blocking operation waits and its stack may move.
+var bounces = sync.Pool{New: func() any { return new([bounceSize]byte) }}
+
+const bounceSize = 4096
+
+// bounce gives n bytes of the heap.
+func bounce(n int) []byte {
+	if n > bounceSize {
+		return make([]byte, n)
+	}
+	return bounces.Get().(*[bounceSize]byte)[:n]
+}
+
+// debounce takes back what bounce gave, if the operation that used it is complete: one
+// that has failed may use it yet, and leaves it to the collector.
+func debounce(b []byte, err error) {
+	if err == nil && cap(b) == bounceSize {
+		bounces.Put((*[bounceSize]byte)(b[:bounceSize]))
+	}
+}
+
 // PutValue puts the low n bytes of v, n from 1 to 8, little-endian, to address
 // to of rank. If n is 1, 2, 4 or 8 and to is a multiple of n, the put is
 // single-copy atomic.
 func (x *Initiator) PutValue(rank int, to segment.NLA, v uint64, n int) error {
-	if p, ok := x.views.writable(rank, to, uint64(n)); ok {
-		switch n {
-		case 8:
+	if n == 8 {
+		if p, ok := x.views.writable(rank, to, 8); ok {
 			*(*uint64)(p) = v
 			return nil
-		case 4:
-			*(*uint32)(p) = uint32(v)
-			return nil
-		case 2:
-			*(*uint16)(p) = uint16(v)
-			return nil
-		case 1:
-			*(*uint8)(p) = uint8(v)
-			return nil
 		}
+	} else if uint(n-1) < 8 && x.views.putValue(rank, to, v, n) {
+		return nil
 	}
-	q := putValueOf(rank, to, v, n)
+	return x.putValueSlow(rank, to, v, n)
+}
+
+//go:noinline
+func (x *Initiator) putValueSlow(rank int, to segment.NLA, v uint64, n int) error {
+	var q operation
+	q.putValue(rank, to, v, n)
+	q.tried = true
 	_, err := q.now(x)
 	return err
 }
@@ -161,19 +224,23 @@ func (x *Initiator) PutValue(rank int, to segment.NLA, v uint64, n int) error {
 // GetValue gets n bytes, n from 1 to 8, from address from of rank, as a
 // little-endian number extended with zeros. Atomic as PutValue is.
 func (x *Initiator) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
-	if p, ok := x.views.readable(rank, from, uint64(n)); ok {
-		switch n {
-		case 8:
+	if n == 8 {
+		if p, ok := x.views.readable(rank, from, 8); ok {
 			return *(*uint64)(p), nil
-		case 4:
-			return uint64(*(*uint32)(p)), nil
-		case 2:
-			return uint64(*(*uint16)(p)), nil
-		case 1:
-			return uint64(*(*uint8)(p)), nil
+		}
+	} else if uint(n-1) < 8 {
+		if v, ok := x.views.getValue(rank, from, n); ok {
+			return v, nil
 		}
 	}
-	q := getValueOf(rank, from, nil, n)
+	return x.getValueSlow(rank, from, n)
+}
+
+//go:noinline
+func (x *Initiator) getValueSlow(rank int, from segment.NLA, n int) (uint64, error) {
+	var q operation
+	q.getValue(rank, from, nil, n)
+	q.tried = true
 	return q.now(x)
 }
 

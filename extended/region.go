@@ -433,7 +433,8 @@ func (r *Region) PutNBI(dst int, to segment.NLA, src []byte) error {
 	if x := r.x; x != nil && x.views.put(dst, to, src) {
 		return nil
 	}
-	q := putOf(dst, to, src, wantCopy)
+	var q operation
+	q.put(dst, to, src, wantCopy)
 	q.tried = true
 	return q.counted(r)
 }
@@ -444,7 +445,8 @@ func (r *Region) PutBulkNBI(dst int, to segment.NLA, src []byte) error {
 	if x := r.x; x != nil && x.views.put(dst, to, src) {
 		return nil
 	}
-	q := putOf(dst, to, src, wantBulk)
+	var q operation
+	q.put(dst, to, src, wantBulk)
 	q.tried = true
 	return q.counted(r)
 }
@@ -455,7 +457,8 @@ func (r *Region) GetNBI(src int, from segment.NLA, dst []byte) error {
 	if x := r.x; x != nil && x.views.get(src, from, dst) {
 		return nil
 	}
-	q := getOf(src, from, dst)
+	var q operation
+	q.get(src, from, dst)
 	q.tried = true
 	return q.counted(r)
 }
@@ -465,7 +468,8 @@ func (r *Region) PutValueNBI(rank int, to segment.NLA, v uint64, n int) error {
 	if x := r.x; x != nil && uint(n-1) < 8 && x.views.putValue(rank, to, v, n) {
 		return nil
 	}
-	q := putValueOf(rank, to, v, n)
+	var q operation
+	q.putValue(rank, to, v, n)
 	q.tried = true
 	return q.counted(r)
 }
@@ -475,7 +479,8 @@ func (r *Region) MemsetNBI(rank int, to segment.NLA, value byte, n int) error {
 	if x := r.x; x != nil && n > 0 && x.views.memset(rank, to, value, uint64(n)) {
 		return nil
 	}
-	q := memsetOf(rank, to, value, n)
+	var q operation
+	q.memset(rank, to, value, n)
 	q.tried = true
 	return q.counted(r)
 }

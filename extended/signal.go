@@ -126,9 +126,10 @@ func (x *Initiator) PutSignalNB(rank int, to segment.NLA, src []byte, sig segmen
 
 // signalOf is a signal that load and store do not reach.
 func signalOf(what string, rank int, sig segment.NLA, op SignalOp, value uint64) operation {
-	q := atomicOf(rank, sig, AtomicStore, conduits.Uint64, value, 0)
+	var q operation
+	q.atomic(rank, sig, AtomicStore, conduits.Uint64, value, 0)
 	if op == SignalAdd {
-		q = atomicOf(rank, sig, AtomicAdd, conduits.Uint64, value, 0)
+		q.atomic(rank, sig, AtomicAdd, conduits.Uint64, value, 0)
 	}
 	q.as, q.tried = what, true
 	return q
@@ -141,7 +142,8 @@ func (x *Initiator) checkSignal(what string, rank int, sig segment.NLA, op Signa
 	if x.views.word64(rank, sig) != nil {
 		return nil
 	}
-	q := atomicOf(rank, sig, AtomicAdd, conduits.Uint64, 0, 0)
+	var q operation
+	q.atomic(rank, sig, AtomicAdd, conduits.Uint64, 0, 0)
 	_, err := q.check(x, what)
 	return err
 }
