@@ -92,7 +92,8 @@ func (x *Initiator) Put(dst int, to segment.NLA, src []byte) error {
 			*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
 			return nil
 		}
-	} else if x.views.put(dst, to, src) {
+	} else if p, ok := x.views.writable(dst, to, uint64(len(src))); ok && len(src) > 0 {
+		bulk.Copy(bytesAt(p, len(src)), src)
 		return nil
 	}
 	return x.putSlow(dst, to, hide(src))
@@ -107,7 +108,8 @@ func (x *Initiator) Get(src int, from segment.NLA, dst []byte) error {
 			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
 			return nil
 		}
-	} else if x.views.get(src, from, dst) {
+	} else if p, ok := x.views.readable(src, from, uint64(len(dst))); ok && len(dst) > 0 {
+		bulk.Copy(dst, bytesAt(p, len(dst)))
 		return nil
 	}
 	return x.getSlow(src, from, hide(dst))
@@ -123,10 +125,13 @@ func (x *Initiator) putSlow(dst int, to segment.NLA, src []byte) error {
 		bulk.Copy(heap, src)
 		src = heap
 	}
-	var q operation
-	q.put(dst, to, src, wantBulk)
-	q.tried = true
-	_, err := q.now(x)
+	var err error
+	if !x.hits(conduits.Put, dst, to, src) {
+		var q operation
+		q.put(dst, to, src, wantBulk)
+		q.tried = true
+		_, _, err = x.run(&q, nil, byReturn, nil)
+	}
 	if stack {
 		debounce(src, err)
 	}
@@ -141,10 +146,13 @@ func (x *Initiator) getSlow(src int, from segment.NLA, dst []byte) error {
 	if stack {
 		mem = bounce(len(dst))
 	}
-	var q operation
-	q.get(src, from, mem)
-	q.tried = true
-	_, err := q.now(x)
+	var err error
+	if !x.hits(conduits.Get, src, from, mem) {
+		var q operation
+		q.get(src, from, mem)
+		q.tried = true
+		_, _, err = x.run(&q, nil, byReturn, nil)
+	}
 	if stack {
 		if err == nil {
 			bulk.Copy(dst, mem)
@@ -152,6 +160,11 @@ func (x *Initiator) getSlow(src int, from segment.NLA, dst []byte) error {
 		debounce(mem, err)
 	}
 	return err
+}
+
+// hits puts or gets mem if it is a hit, exposed memory that a firehose reaches.
+func (x *Initiator) hits(verb conduits.Verb, rank int, at segment.NLA, mem []byte) bool {
+	return at.Exposed() && x.exposed != nil && x.exposed.Hit(verb, rank, at, mem)
 }
 
 // hide is b for a function which makes sure that nothing refers to b when that lies on

@@ -62,17 +62,17 @@ type pin struct {
 // have to be allocated, since the conduit gets it by an interface.
 type kept struct{ conduits.Access }
 
-// make has ep make a at once, where g says, and reports whether it did.
-func (k *kept) make(ep conduits.Endpoint, a *conduits.Access, g Grant) bool {
-	k.Verb, k.Op, k.Type, k.Size, k.Now = a.Verb, a.Op, a.Type, a.Size, true
-	k.Rank, k.At = a.Rank, g.NLA
-	if a.Verb <= conduits.Get {
-		k.Mem = a.Mem
+// make has ep make an access at once, at the registered address at, and reports whether it did:
+// it puts or gets mem, or is that of the word of a.
+func (k *kept) make(ep conduits.Endpoint, verb conduits.Verb, rank int, at segment.NLA, mem []byte, a *conduits.Access) bool {
+	k.Verb, k.Now, k.Rank, k.At = verb, true, rank, at
+	if verb <= conduits.Get {
+		k.Mem = mem
 		ev, _ := ep.Post(&k.Access)
 		k.Mem = nil
 		return ev != 0
 	}
-	k.A, k.B = a.A, a.B
+	k.Op, k.Type, k.Size, k.A, k.B = a.Op, a.Type, a.Size, a.A, a.B
 	ev, _ := ep.Post(&k.Access)
 	a.Value = k.Value
 	return ev != 0
@@ -165,16 +165,17 @@ func (c *Cache) Stats(s *Stats) {
 	}
 }
 
-// now makes a, an access of n bytes, if they lie in one bucket that a firehose reaches, and
-// the conduit makes it at once; else nothing has happened. It takes no lock that another
-// goroutine takes for such an access, and waits for nothing.
-func (c *Cache) now(a *conduits.Access, n uint64) (done bool) {
+// now puts or gets mem, or makes the access of the word of a, n bytes at at of rank, if they lie
+// in one bucket that a firehose reaches, and the conduit makes the access at once; else nothing
+// has happened. It takes no lock that another goroutine takes for such an access, and waits for
+// nothing. The arguments are those of kept.make, for which no record is written here.
+func (c *Cache) now(verb conduits.Verb, rank int, at Addr, n uint64, mem []byte, a *conduits.Access) (done bool) {
 	if !conc.Enter(&c.mu) {
-		return c.nowShared(a, n)
+		return c.nowShared(verb, rank, at, n, mem, a)
 	}
 	if c.m != nil {
-		if g, ok := c.m.Look(a.Rank, addrOf(a.At), n); ok {
-			if done = c.kept.make(c.ep, a, g); !done {
+		if g, ok := c.m.Look(rank, at, n); ok {
+			if done = c.kept.make(c.ep, verb, rank, g.NLA, mem, a); !done {
 				c.m.stats.RemoteHits--
 			}
 		}
@@ -184,12 +185,12 @@ func (c *Cache) now(a *conduits.Access, n uint64) (done bool) {
 }
 
 // nowShared is now of a goroutine that c.mu is not biased to.
-func (c *Cache) nowShared(a *conduits.Access, n uint64) (done bool) {
-	s, at := c.readers(), addrOf(a.At)
+func (c *Cache) nowShared(verb conduits.Verb, rank int, at Addr, n uint64, mem []byte, a *conduits.Access) (done bool) {
+	s := c.readers()
 	if u := s.enter(); u != nil {
-		g, ok := s.Look(a.Rank, at, n)
+		g, ok := s.Look(rank, at, n)
 		if ok {
-			done = u.kept.make(c.ep, a, g)
+			done = u.kept.make(c.ep, verb, rank, g.NLA, mem, a)
 		}
 		u.exit(done)
 		if ok {
@@ -198,9 +199,9 @@ func (c *Cache) nowShared(a *conduits.Access, n uint64) (done bool) {
 	}
 	c.mu.Lock()
 	if c.m != nil {
-		if g, ok := c.m.Look(a.Rank, at, n); ok {
-			s.add(c.m.share(a.Rank, at, s), Grant{g.NLA - segment.NLA(uint64(at)&s.mask), g.Key})
-			if done = c.kept.make(c.ep, a, g); !done {
+		if g, ok := c.m.Look(rank, at, n); ok {
+			s.add(c.m.share(rank, at, s), Grant{g.NLA - segment.NLA(uint64(at)&s.mask), g.Key})
+			if done = c.kept.make(c.ep, verb, rank, g.NLA, mem, a); !done {
 				c.m.stats.RemoteHits--
 			}
 		}

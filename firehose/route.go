@@ -95,12 +95,18 @@ func nlaOf(a Addr) segment.NLA  { return segment.ExposedBase + segment.NLA(a) }
 // Events of an access that is complete.
 const complete = conduits.SourceDone | conduits.RemoteDone
 
-// Now makes a if it is short, a firehose reaches it, and the conduit makes it at once; else
-// nothing has happened. a may lie on the caller's stack. Nothing needs to have been checked
-// before, but that a.At is an exposed address.
+// Hit puts or gets mem if it is short, a firehose reaches the memory at at of rank, and the
+// conduit copies at once; else nothing has happened. Nothing needs to have been checked before,
+// but that at is an exposed address.
+func (x *Route) Hit(verb conduits.Verb, rank int, at segment.NLA, mem []byte) bool {
+	n := uint64(len(mem))
+	return n != 0 && x.short(rank, n) && x.cache.now(verb, rank, addrOf(at), n, mem, nil)
+}
+
+// Now is Hit of any access, which may lie on the caller's stack.
 func (x *Route) Now(a *conduits.Access) bool {
 	n := a.Len()
-	return x.short(a.Rank, n) && x.cache.now(a, n)
+	return x.short(a.Rank, n) && x.cache.now(a.Verb, a.Rank, addrOf(a.At), n, a.Mem, a)
 }
 
 // short reports whether an access of n bytes may be made while the Cache is locked: to memory
