@@ -220,7 +220,6 @@ func (q *operation) counted(r *Region) error {
 // the heap, as the compiler would send t there, too. All operations that load and store have not
 // done come through here.
 func (x *Initiator) run(q *operation, t *transfer, how completion, r *Region) (h Handle, value uint64, err error) {
-	single := how == byReturn && t == nil && q.verb != verbMemset
 	what := q.name(how)
 	var moves bool
 	if t != nil {
@@ -250,26 +249,43 @@ func (x *Initiator) run(q *operation, t *transfer, how completion, r *Region) (h
 			return h, value, err
 		}
 	}
+	if how == byReturn && q.single(x) {
+		err = x.exposed.Do(&q.Access)
+		return 0, q.Value, err
+	}
 	var f flight
 	switch how {
 	case byRegion:
 		f, err = r.begin(q.Rank, q.category(), q.result != nil)
-	default:
-		f, err = x.begin(how)
-		if how == byHandle && err == nil {
+	case byHandle:
+		if f, err = x.begin(how); err == nil {
 			x.table.note(f.name, what, q.Rank)
+		}
+	default:
+		for f, err = x.begin(how); err != nil && q.At.Exposed(); f, err = x.begin(how) {
+			if err := x.awaitSlot(); err != nil {
+				return 0, 0, err
+			}
 		}
 	}
 	if err != nil {
 		return 0, 0, err
 	}
-	f.wait = single
 	if *f.a = q.Access; t != nil {
 		err = t.move(x, &f)
 	} else {
 		err = q.start(&f)
 	}
 	return f.finish(err, how)
+}
+
+// single reports whether q is one access to exposed memory. One that is waited for needs no slot.
+func (q *operation) single(x *Initiator) bool {
+	n := q.Len()
+	if n == 0 || !q.At.Exposed() || q.Verb <= conduits.Get && x.exposed.Most(q.Rank, q.At, n) < n {
+		return false
+	}
+	return q.Verb <= conduits.Get || n&(n-1) == 0 && uint64(q.At)%n == 0
 }
 
 // category is what a region counts q as.
@@ -310,7 +326,6 @@ type flight struct {
 	a    *conduits.Access // of o, or one for a goroutine that shares it
 	name uint64
 	unit int64 // what o.left counts for the caller
-	wait bool  // it is one access, and the caller waits for it
 	own  bool  // o is the caller's alone
 }
 
@@ -330,7 +345,7 @@ func (f *flight) post() (err error) {
 	o.left.Add(units(a.Want))
 	var ev conduits.Event
 	if a.At.Exposed() {
-		ev, err = f.x.exposed.Post(a, f.wait)
+		ev, err = f.x.exposed.Post(a)
 	} else {
 		ev, err = f.x.ep.Post(a)
 	}

@@ -1,7 +1,6 @@
 package firehose
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
@@ -357,13 +356,6 @@ func (c *Cache) at(p *pin, a Addr) (Grant, uint64) {
 	defer c.mu.Unlock()
 	c.need()
 	return c.m.At(p.region, a)
-}
-
-// waitsFor is what p waits for, for reports of jobs that hang.
-func (c *Cache) waitsFor(p *pin) string {
-	c.mu.Lock() // it may serve another access by now
-	defer c.mu.Unlock()
-	return fmt.Sprintf("firehose: pin of %d bytes at %#x of rank %d", p.n, uint64(p.a), p.rank)
 }
 
 // Busy reports whether Advance has something to do. It is a load.

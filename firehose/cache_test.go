@@ -195,16 +195,7 @@ func (r *rank) do(a *conduits.Access) error {
 	if r.x.Now(a) {
 		return nil
 	}
-	ev, err := r.x.Post(a, true)
-	if err != nil || ev&conduits.RemoteDone != 0 {
-		return err
-	}
-	var e end
-	if err := r.e.Wait(nil, func() (ok bool) { e, ok = r.ends.take(a.Cookie); return ok }); err != nil {
-		return err
-	}
-	a.Value = e.value
-	return e.err
+	return r.x.Do(a)
 }
 
 func check(t *testing.T, failures []error) {
@@ -302,17 +293,12 @@ func TestReleaseWakes(t *testing.T) {
 				return fmt.Errorf("more than the share: %v", err)
 			}
 			pinned := make(chan error)
-			go func() {
-				p, err := r.c.RemotePin(1, a+2*bucket, 1)
-				if err == nil {
-					err = r.c.Release(p)
-				}
-				pinned <- err
-			}()
+			third := &conduits.Access{Verb: conduits.Get, Rank: 1, At: nla(a + 2*bucket), Mem: make([]byte, 1)}
+			go func() { pinned <- r.x.Do(third) }()
 			for len(r.e.Conduit().Waiting()) == 0 {
 				runtime.Gosched()
 			}
-			if s := r.e.Conduit().Waiting()[0].Blocked(); s != "firehose: pin of 1 bytes at 0x3000 of rank 1" {
+			if s := r.e.Conduit().Waiting()[0].Blocked(); s != fmt.Sprintf("firehose: get of 1 bytes at %v of rank 1", third.At) {
 				return errors.New(s)
 			}
 			if err := errors.Join(r.c.Release(both), <-pinned); err != nil {

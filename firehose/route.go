@@ -120,33 +120,61 @@ func (x *Route) near(rank int) bool {
 	return i < uint(len(x.views)) && x.views[i].Base != nil
 }
 
-// Post is conduits.Endpoint.Post for an exposed address. wait is of a caller that waits for
-// the access and has tried Now before: Post then waits for the pin, so that the access may be
-// complete after one miss.
-func (x *Route) Post(a *conduits.Access, wait bool) (conduits.Event, error) {
+// Post is conduits.Endpoint.Post for an exposed address.
+func (x *Route) Post(a *conduits.Access) (conduits.Event, error) {
 	switch {
 	case a.Rank == x.ep.Rank():
 		return x.serveSelf(a)
-	case !wait && x.Now(a):
+	case x.Now(a):
 		return complete, nil
 	case a.Verb == conduits.GetWord:
 		return 0, errs.BadArg("firehose: %v: only with Now", a.Verb)
 	}
 	p := x.claim(a)
 	have := a.Want &^ p.a.Want & conduits.SourceDone
-	if err := x.start(p, wait && x.short(a.Rank, a.Len())); err != nil {
-		return 0, err
-	}
+	x.start(p)
 	if !p.last() {
 		return have, nil
 	}
-	value, err := p.value, p.err
-	x.recycle(p)
-	if err != nil {
+	if err := x.result(p, a); err != nil {
 		return 0, err
 	}
-	a.Value = value
 	return complete, nil
+}
+
+// Do makes a, which may be a GetWord, and waits for it; its caller has tried Now. An error of
+// Wait means that the job has failed: what the access has is not given back any more.
+func (x *Route) Do(a *conduits.Access) error {
+	if a.Rank == x.ep.Rank() {
+		_, err := x.serveSelf(a)
+		return err
+	}
+	p := x.claim(a)
+	p.waits = true
+	p.came.Store(false)
+	for x.start(p); ; x.step(p) {
+		if !p.came.Load() {
+			if err := x.e.Wait(p, p.cond); err != nil && !p.came.Load() {
+				return failure(p, err)
+			}
+		}
+		if p.stage == over {
+			break
+		}
+		p.came.Store(false)
+	}
+	return x.result(p, a)
+}
+
+// result is what has become of p, which is over, for a.
+func (x *Route) result(p *access, a *conduits.Access) error {
+	a.Value = p.value
+	if a.Verb == conduits.GetWord {
+		a.Value = loadWord(p.a.Mem)
+	}
+	err := p.err
+	x.recycle(p)
+	return err
 }
 
 // access is an access that is under way, or free. It goes its way without a goroutine that
@@ -163,8 +191,7 @@ func (x *Route) Post(a *conduits.Access, wait bool) (conduits.Event, error) {
 //
 // start chooses the first stage; over is finish. What ends a stage may be a handler, where
 // nothing can be sent: so given, denied and partly wait in a queue for advance, which
-// package am calls for every waiter. Only Post itself, if it waits for the pin, makes the
-// next step.
+// package am calls for every waiter, or for Do, which makes the next step itself.
 type access struct {
 	index uint32
 	gen   uint32  // a new one with each use; under Route.mu
@@ -189,11 +216,11 @@ type access struct {
 	value uint64 // what an atomic found
 	err   error  // the first; while moving under Route.mu
 
-	met  atomic.Int32 // 1 if Post is about to return, or the access has ended: see last
-	wait bool         // Post waits for the pin
-	came atomic.Bool  // which has come to its end
-	cond func() bool  // came
-	x    *Route
+	met   atomic.Int32 // 1 if Post is about to return, or the access has ended: see last
+	waits bool         // Do waits for it
+	came  atomic.Bool  // a stage has ended
+	cond  func() bool  // came
+	x     *Route
 }
 
 type stage uint8
@@ -205,6 +232,7 @@ const (
 	denied
 	moving
 	partly
+	over
 )
 
 const held = 1 << 30
@@ -255,7 +283,7 @@ func (x *Route) claim(a *conduits.Access) *access {
 	k.Verb, k.Op, k.Type, k.Size, k.Want = a.Verb, a.Op, a.Type, a.Size, a.Want|conduits.RemoteDone
 	k.Rank, k.At, k.Mem, k.A, k.B, k.Cookie = a.Rank, a.At, a.Mem, a.A, a.B, a.Cookie
 	p.at = addrOf(a.At)
-	p.again, p.done, p.chunk, p.value, p.wait = false, 0, 0, 0, false
+	p.again, p.done, p.chunk, p.value, p.waits = false, 0, 0, 0, false
 	switch a.Verb {
 	case conduits.Put:
 		limit := copyMax
@@ -267,12 +295,14 @@ func (x *Route) claim(a *conduits.Access) *access {
 			p.a.Mem = p.own
 			p.a.Want = conduits.RemoteDone
 		}
-	case conduits.PutWord:
+	case conduits.PutWord, conduits.GetWord:
 		if cap(p.own) < 8 {
 			p.own = make([]byte, 8)
 		}
 		p.a.Mem, p.a.Want = p.own[:a.Size], conduits.RemoteDone
-		storeWord(p.a.Mem, a.A)
+		if storeWord(p.a.Mem, a.A); a.Verb == conduits.GetWord {
+			p.a.Verb = conduits.Get
+		}
 	}
 	return p
 }
@@ -280,16 +310,15 @@ func (x *Route) claim(a *conduits.Access) *access {
 // size is how many bytes are accessed.
 func (p *access) size() int { return int(p.a.Len()) }
 
-// start begins p. Not in a handler. An error means that the job has failed while Post waited:
-// what p has is not given back any more.
-func (x *Route) start(p *access, wait bool) error {
+// start begins p. Not in a handler.
+func (x *Route) start(p *access) {
 	rank, at, n := p.a.Rank, p.at, p.a.Len()
 	w := x.policy.choose(rank, at, n)
 	if w != wayMiss && x.policy.looks(at, n) {
 		if got, _ := x.cache.ask(&p.pin, rank, at, n, notAtAll); got == there {
 			p.way, p.chunk = wayMiss, int(n)
 			x.issue(p)
-			return nil
+			return
 		}
 	}
 	p.way = w
@@ -297,29 +326,15 @@ func (x *Route) start(p *access, wait bool) error {
 		x.policy.touch(rank, at, n, w)
 		p.stage = bouncing
 		x.bounces.start(&p.bounce, &p.a, p.index, p.gen)
-		return nil
+		return
 	}
-	if wait = wait && w == wayMiss; wait {
-		p.wait = true
-		p.came.Store(false)
+	if x.ask(p) == asked {
+		x.policy.touch(rank, at, n, w) // p may be over by now
 	}
-	if x.ask(p) != asked {
-		return nil
-	}
-	x.policy.touch(rank, at, n, w)
-	if !wait {
-		return nil // p may be over by now
-	}
-	if err := x.e.Wait(p, p.cond); err != nil && !p.came.Load() {
-		return failure(p, err)
-	}
-	p.wait = false
-	x.step(p)
-	return nil
 }
 
-// Blocked says what Post waits for, for reports of jobs that hang.
-func (p *access) Blocked() string { return p.x.cache.waitsFor(&p.pin) }
+// Blocked says what Do waits for, for reports of jobs that hang.
+func (p *access) Blocked() string { return "firehose: " + p.what() }
 
 // bounceAt is the bounce of the access with that index, or nil. The access may not be under
 // way.
@@ -357,7 +372,6 @@ func (x *Route) ask(p *access) answer {
 	case err != nil:
 		x.refuse(p, err)
 	case got == there:
-		p.wait = false // if it is asked for again, it is not by Post
 		x.issue(p)
 	}
 	return got
@@ -369,11 +383,7 @@ func (p *access) then() {
 	if p.err != nil {
 		p.stage = denied
 	}
-	if p.wait {
-		p.came.Store(true)
-	} else {
-		p.x.later(p)
-	}
+	p.x.later(p)
 }
 
 // refuse goes on bucket by bucket if memory could not be registered for want of room,
@@ -492,8 +502,12 @@ func (x *Route) moved(p *access) {
 	x.ep.Wake(x.ep.Rank())
 }
 
-// later leaves p to advance.
+// later leaves p to Do or advance.
 func (x *Route) later(p *access) {
+	if p.waits {
+		p.came.Store(true)
+		return
+	}
 	x.mu.Lock()
 	x.ready.Add(p)
 	x.todo.Add(1)
@@ -542,6 +556,12 @@ func (x *Route) finish(p *access, err error) {
 	if p.err = nil; err != nil {
 		p.err = failure(p, err)
 	}
+	if p.waits {
+		p.stage = over
+		p.came.Store(true)
+		x.ep.Wake(x.ep.Rank())
+		return
+	}
 	if !p.last() {
 		return
 	}
@@ -569,11 +589,13 @@ func verb(p *access) string {
 	return p.a.Verb.String()
 }
 
-// failure is what p fails with if err ended it.
-func failure(p *access, err error) error {
-	return fmt.Errorf("extended: %s of %d bytes at %v of rank %d: %w", verb(p), p.size(), p.a.At, p.a.Rank, err)
+func (p *access) what() string {
+	return fmt.Sprintf("%s of %d bytes at %v of rank %d", verb(p), p.size(), p.a.At, p.a.Rank)
 }
 
+// failure is what p fails with if err ended it.
+func failure(p *access, err error) error { return fmt.Errorf("firehose: %s: %w", p.what(), err) }
+
 func errUnaligned(a *conduits.Access) error {
-	return errs.BadArg("extended: atomic at %v of rank %d: the memory that is exposed there is not aligned to the %d bytes of the type", a.At, a.Rank, a.Type.Size())
+	return errs.BadArg("firehose: atomic at %v of rank %d: the memory that is exposed there is not aligned to the %d bytes of the type", a.At, a.Rank, a.Type.Size())
 }

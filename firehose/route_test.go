@@ -191,7 +191,7 @@ func TestPost(t *testing.T) {
 								err = r.do(&k)
 							} else {
 								var ev conduits.Event
-								if ev, err = r.x.Post(&k, false); err == nil && ev&conduits.RemoteDone == 0 {
+								if ev, err = r.x.Post(&k); err == nil && ev&conduits.RemoteDone == 0 {
 									pending.Add(1)
 									var e end
 									err = r.e.Wait(nil, func() (ok bool) { e, ok = r.ends.take(k.Cookie); return ok })
@@ -238,7 +238,7 @@ func TestPost(t *testing.T) {
 }
 
 // TestOneMiss: a miss that is waited for is one message, looks its bucket up twice, and is complete
-// when Post returns.
+// when Do returns.
 func TestOneMiss(t *testing.T) {
 	check(t, job(t, 2, firehose.Config{Budget: 4 * bucket, Local: bucket}, nil, func(r *rank) error {
 		if err := r.expose(8*bucket, segment.RightsAll); err != nil {
@@ -256,8 +256,8 @@ func TestOneMiss(t *testing.T) {
 				if r.x.Now(k) {
 					return errors.New("a hit")
 				}
-				if ev, err := r.x.Post(k, true); err != nil || ev&conduits.RemoteDone == 0 {
-					return fmt.Errorf("a miss: %v, %v", ev, err)
+				if err := r.x.Do(k); err != nil {
+					return fmt.Errorf("a miss: %v", err)
 				}
 				if got := binary.LittleEndian.Uint64(r.all[1].mem[0][i*bucket:]); got != k.A {
 					return fmt.Errorf("put %d, there is %d", k.A, got)
@@ -267,8 +267,8 @@ func TestOneMiss(t *testing.T) {
 				}
 			}
 			// The owner's refusal.
-			if ev, err := r.x.Post(word(conduits.PutWord, 1, r.all[1].addrs[0]+1<<30, 8), true); ev != 0 || !errors.Is(err, firehose.ErrNotExposed) {
-				return fmt.Errorf("nothing is exposed there: %v, %v", ev, err)
+			if err := r.x.Do(word(conduits.PutWord, 1, r.all[1].addrs[0]+1<<30, 8)); !errors.Is(err, firehose.ErrNotExposed) {
+				return fmt.Errorf("nothing is exposed there: %v", err)
 			}
 		}
 		return r.sync()
@@ -291,9 +291,9 @@ func TestPostFails(t *testing.T) {
 				runtime.Gosched()
 			}
 			posting.Store(true)
-			ev, err := r.x.Post(word(conduits.PutWord, 1, r.all[1].addrs[0], 8), true)
-			if ev != 0 || err == nil {
-				return fmt.Errorf("put to a rank that has failed: %v", ev)
+			err := r.x.Do(word(conduits.PutWord, 1, r.all[1].addrs[0], 8))
+			if err == nil {
+				return errors.New("put to a rank that has failed")
 			}
 			return err
 		}

@@ -36,11 +36,11 @@ func (x *Route) serveSelf(a *conduits.Access) (conduits.Event, error) {
 	n := a.Len()
 	mem, ok := x.Local(a.At, n)
 	if !ok {
-		return 0, fmt.Errorf("extended: %d bytes at %v of rank %d, which is this one: %w", n, a.At, a.Rank, NotExposed(x.space.End(addrOf(a.At))))
+		return 0, fmt.Errorf("firehose: %v of %d bytes at %v of rank %d, which is this one: %w", a.Verb, n, a.At, a.Rank, NotExposed(x.space.End(addrOf(a.At))))
 	}
 	aligned := true
 	if !segment.Touch(mem, func() { aligned = apply(mem, a) }) {
-		return 0, fmt.Errorf("extended: %d bytes at %v of rank %d, which is this one: exposed, and not mapped any more: %w", n, a.At, a.Rank, segment.ErrFault)
+		return 0, fmt.Errorf("firehose: %v of %d bytes at %v of rank %d, which is this one: exposed, and not mapped any more: %w", a.Verb, n, a.At, a.Rank, segment.ErrFault)
 	}
 	if !aligned {
 		return 0, errUnaligned(a)

@@ -33,6 +33,12 @@ func storeWord(dst []byte, v uint64) {
 	copyWords(dst, unsafe.Slice((*byte)(unsafe.Pointer(&v)), len(dst)))
 }
 
+// loadWord is the inverse of storeWord.
+func loadWord(src []byte) (v uint64) {
+	copyWords(unsafe.Slice((*byte)(unsafe.Pointer(&v)), len(src)), src)
+	return v
+}
+
 // applyWord performs op on the beginning of mem, if that is aligned. op exists
 // for t.
 func applyWord(mem []byte, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, ok bool) {
