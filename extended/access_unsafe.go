@@ -69,7 +69,6 @@ type target = unsafe.Pointer
 type operation struct {
 	conduits.Access // as the conduit gets it, if it is one access there
 	verb            verb
-	tried           bool   // direct access was tried, where it was allowed to
 	n               int    // bytes of a value or a memset, which may be wrong
 	result          target // where an atomic's or a value's result goes, or nil
 	as              string // a name in place of the verb's
@@ -235,19 +234,17 @@ func (x *Initiator) run(q *operation, t *transfer, how completion, r *Region) (h
 			return 0, 0, err
 		}
 	}
-	if !q.tried || how == byHandle && x.always {
-		var ok bool
-		if t != nil {
-			ok = t.directly(x)
-		} else {
-			value, ok = q.direct(x)
+	var ok bool
+	if t != nil {
+		ok = t.directly(x)
+	} else {
+		value, ok = q.direct(x)
+	}
+	if ok {
+		if how == byHandle {
+			h, err = x.complete(what, q.Rank)
 		}
-		if ok {
-			if how == byHandle {
-				h, err = x.complete(what, q.Rank)
-			}
-			return h, value, err
-		}
+		return h, value, err
 	}
 	if how == byReturn && q.single(x) {
 		err = x.exposed.Do(&q.Access)

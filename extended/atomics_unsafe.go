@@ -95,7 +95,6 @@ func wordOf[T Number](x *Initiator, rank int, a segment.NLA) unsafe.Pointer {
 func slowAtomic[T Number](x *Initiator, rank int, to segment.NLA, op AtomicOp, a, b T) (old T, err error) {
 	var q operation
 	q.atomic(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
-	q.tried = true
 	w, err := q.now(x)
 	return fromBits[T](w), err
 }

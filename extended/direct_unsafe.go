@@ -93,10 +93,11 @@ func (x *Initiator) Put(dst int, to segment.NLA, src []byte) error {
 			return nil
 		}
 	} else if p, ok := x.views.writable(dst, to, uint64(len(src))); ok && len(src) > 0 {
-		bulk.Copy(bytesAt(p, len(src)), src)
+		store(p, src)
 		return nil
 	}
-	return x.putSlow(dst, to, hide(src))
+	hidden := hide(src)
+	return x.putSlow(dst, to, hidden)
 }
 
 // Get copies len(dst) bytes from address from of rank src's segment to dst,
@@ -112,29 +113,30 @@ func (x *Initiator) Get(src int, from segment.NLA, dst []byte) error {
 		bulk.Copy(dst, bytesAt(p, len(dst)))
 		return nil
 	}
-	return x.getSlow(src, from, hide(dst))
+	hidden := hide(dst)
+	return x.getSlow(src, from, hidden)
 }
 
 // putSlow is Put where load and store do not do it. src may be hidden.
 //
 //go:noinline
 func (x *Initiator) putSlow(dst int, to segment.NLA, src []byte) error {
-	stack := onStack(src)
-	if stack {
-		heap := bounce(len(src))
-		bulk.Copy(heap, src)
+	var kept *[bounceSize]byte
+	if onStack(src) {
+		var heap []byte
+		heap, kept = bounce(len(src))
+		for i := 0; i < len(src); i += bounceSize {
+			copy(heap[i:], src[i:min(i+bounceSize, len(src))])
+		}
 		src = heap
 	}
 	var err error
-	if !x.hits(conduits.Put, dst, to, src) {
+	if !hits(x, conduits.Put, dst, to, src) {
 		var q operation
 		q.put(dst, to, src, wantBulk)
-		q.tried = true
 		_, _, err = x.run(&q, nil, byReturn, nil)
 	}
-	if stack {
-		debounce(src, err)
-	}
+	unbounce(kept, err)
 	return err
 }
 
@@ -143,27 +145,25 @@ func (x *Initiator) putSlow(dst int, to segment.NLA, src []byte) error {
 //go:noinline
 func (x *Initiator) getSlow(src int, from segment.NLA, dst []byte) error {
 	mem, stack := dst, onStack(dst)
+	var kept *[bounceSize]byte
 	if stack {
-		mem = bounce(len(dst))
+		mem, kept = bounce(len(dst))
 	}
 	var err error
-	if !x.hits(conduits.Get, src, from, mem) {
+	if !hits(x, conduits.Get, src, from, mem) {
 		var q operation
 		q.get(src, from, mem)
-		q.tried = true
 		_, _, err = x.run(&q, nil, byReturn, nil)
 	}
-	if stack {
-		if err == nil {
-			bulk.Copy(dst, mem)
-		}
-		debounce(mem, err)
+	if stack && err == nil {
+		bulk.Copy(dst, mem)
 	}
+	unbounce(kept, err)
 	return err
 }
 
 // hits puts or gets mem if it is a hit, exposed memory that a firehose reaches.
-func (x *Initiator) hits(verb conduits.Verb, rank int, at segment.NLA, mem []byte) bool {
+func hits(x *Initiator, verb conduits.Verb, rank int, at segment.NLA, mem []byte) bool {
 	return at.Exposed() && x.exposed != nil && x.exposed.Hit(verb, rank, at, mem)
 }
 
@@ -194,19 +194,20 @@ var bounces = sync.Pool{New: func() any { return new([bounceSize]byte) }}
 
 const bounceSize = 4096
 
-// bounce gives n bytes of the heap.
-func bounce(n int) []byte {
+// bounce gives n bytes of the heap, and the one of bounces that they are, or nil.
+func bounce(n int) ([]byte, *[bounceSize]byte) {
 	if n > bounceSize {
-		return make([]byte, n)
+		return make([]byte, n), nil
 	}
-	return bounces.Get().(*[bounceSize]byte)[:n]
+	kept := bounces.Get().(*[bounceSize]byte)
+	return kept[:n], kept
 }
 
-// debounce takes back what bounce gave, if the operation that used it is complete: one
+// unbounce takes back what bounce gave, if the operation that used it is complete: one
 // that has failed may use it yet, and leaves it to the collector.
-func debounce(b []byte, err error) {
-	if err == nil && cap(b) == bounceSize {
-		bounces.Put((*[bounceSize]byte)(b[:bounceSize]))
+func unbounce(kept *[bounceSize]byte, err error) {
+	if kept != nil && err == nil {
+		bounces.Put(kept)
 	}
 }
 
@@ -222,14 +223,13 @@ func (x *Initiator) PutValue(rank int, to segment.NLA, v uint64, n int) error {
 	} else if uint(n-1) < 8 && x.views.putValue(rank, to, v, n) {
 		return nil
 	}
-	return x.putValueSlow(rank, to, v, n)
+	return putValueSlow(x, rank, to, v, n)
 }
 
 //go:noinline
-func (x *Initiator) putValueSlow(rank int, to segment.NLA, v uint64, n int) error {
+func putValueSlow(x *Initiator, rank int, to segment.NLA, v uint64, n int) error {
 	var q operation
 	q.putValue(rank, to, v, n)
-	q.tried = true
 	_, err := q.now(x)
 	return err
 }
@@ -246,14 +246,13 @@ func (x *Initiator) GetValue(rank int, from segment.NLA, n int) (uint64, error) 
 			return v, nil
 		}
 	}
-	return x.getValueSlow(rank, from, n)
+	return getValueSlow(x, rank, from, n)
 }
 
 //go:noinline
-func (x *Initiator) getValueSlow(rank int, from segment.NLA, n int) (uint64, error) {
+func getValueSlow(x *Initiator, rank int, from segment.NLA, n int) (uint64, error) {
 	var q operation
 	q.getValue(rank, from, nil, n)
-	q.tried = true
 	return q.now(x)
 }
 
@@ -267,7 +266,7 @@ func (v *reach) put(dst int, to segment.NLA, src []byte) bool {
 		*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
 		return true
 	}
-	bulk.Copy(unsafe.Slice((*byte)(p), len(src)), src)
+	store(p, src)
 	return true
 }
 
@@ -342,6 +341,9 @@ func (v *reach) apply(rank int, to segment.NLA, op conduits.AtomicOp, t conduits
 	}
 	return conduits.ApplyAtomic(p, op, t, a, b), true
 }
+
+// store copies src to p, where as much has room.
+func store(p unsafe.Pointer, src []byte) { bulk.Copy(bytesAt(p, len(src)), src) }
 
 // bytesAt is n bytes of a segment, from p on, which was checked for as many.
 func bytesAt(p unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(p), n) }

@@ -230,8 +230,8 @@ func (x *Initiator) check(op string, rank int, a segment.NLA, n uint64, need seg
 	if err := conduits.CheckRemote(x.ep, op, rank, a, n); err != nil {
 		return err
 	}
-	if v := x.views.view(rank); v != nil && limit(v, need) == 0 && conduits.InSegment(x.ep, rank, a, n) {
-		return errs.BadArg("%s: address %v: rank %d attached its segment with rights %v, and this needs %v", op, a, rank, rights(v), need)
+	if r := x.ep.SegmentRights(rank); need&^r != 0 && x.views.near(rank) && conduits.InSegment(x.ep, rank, a, n) {
+		return errs.BadArg("%s: address %v: rank %d attached its segment with rights %v, and this needs %v", op, a, rank, r, need)
 	}
 	return nil
 }
@@ -252,39 +252,6 @@ func errNotBound(op string) error {
 func (v *reach) near(rank int) bool {
 	w := v.Of(uint64(rank))
 	return w != nil && w.Base != nil
-}
-
-// view is rank's memory if it can be reached directly, else nil.
-func (v *reach) view(rank int) *segment.View {
-	if w := v.Of(uint64(rank)); w != nil && w.Size() != 0 {
-		return w
-	}
-	return nil
-}
-
-// limit is how many bytes of v's segment need allows to touch.
-func limit(v *segment.View, need segment.Rights) uint64 {
-	switch need {
-	case segment.RightRead:
-		return v.Read
-	case segment.RightWrite:
-		return v.Write
-	}
-	return v.Atomic
-}
-
-func rights(v *segment.View) segment.Rights {
-	var r segment.Rights
-	if v.Read != 0 {
-		r |= segment.RightRead
-	}
-	if v.Write != 0 {
-		r |= segment.RightWrite
-	}
-	if v.Atomic != 0 {
-		r |= segment.RightAtomic
-	}
-	return r
 }
 
 // Expose gives mem exposed addresses, consecutive from the one returned on, by

@@ -113,12 +113,13 @@ func newFake(size int, o fakeOptions) *fakeJob {
 	return j
 }
 
-func (e *fakeEP) Rank() int                    { return e.rank }
-func (e *fakeEP) Size() int                    { return e.job.size }
-func (e *fakeEP) Views() (int, []segment.View) { return 0, e.views }
-func (e *fakeEP) SegmentSize(rank int) uint64  { return uint64(len(e.job.segs[rank])) }
-func (e *fakeEP) Now() time.Duration           { return 0 }
-func (e *fakeEP) Err() error                   { e.mu.Lock(); defer e.mu.Unlock(); return e.err }
+func (e *fakeEP) Rank() int                        { return e.rank }
+func (e *fakeEP) Size() int                        { return e.job.size }
+func (e *fakeEP) Views() (int, []segment.View)     { return 0, e.views }
+func (e *fakeEP) SegmentSize(rank int) uint64      { return uint64(len(e.job.segs[rank])) }
+func (e *fakeEP) SegmentRights(int) segment.Rights { return e.o.rights }
+func (e *fakeEP) Now() time.Duration               { return 0 }
+func (e *fakeEP) Err() error                       { e.mu.Lock(); defer e.mu.Unlock(); return e.err }
 func (e *fakeEP) Limits() conduits.Limits {
 	m := e.o.maxLong
 	if m == 0 {

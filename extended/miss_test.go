@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -108,4 +109,54 @@ func TestMissesAtOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestMissWithoutSlot: while all slots are in use a blocking operation on exposed memory is made
+// without one, or waits for one if it takes several accesses.
+func TestMissWithoutSlot(t *testing.T) {
+	const bucket, size = segment.PageSize, 64 * segment.PageSize
+	ends, err := shm.Local(2, conduits.Config{})
+	c := setup{bucket: bucket, budget: 4, local: 1, segment: segment.PageSize, config: extended.Config{Strategy: firehose.AlwaysPin}}
+	var to segment.NLA
+	job(t, must(t, ends, err), c, func(n *node) (err error) {
+		x := n.x
+		if x.Rank() == 1 {
+			to, err = x.Expose(make([]byte, size), segment.RightsAll, segment.AnyPeer)
+			return errors.Join(err, n.meet(), n.meet())
+		}
+		if err := n.meet(); err != nil {
+			return err
+		}
+		giveBack := x.TakeSlots()
+		if _, err := x.PutNB(1, to, make([]byte, 8)); !errors.Is(err, extended.ErrResource) {
+			return fmt.Errorf("a put that is not waited for: %v", err)
+		}
+		at := func(bucketNo int) segment.NLA { return to + segment.NLA(bucketNo*bucket) }
+		err = errors.Join(x.Put(1, at(0), []byte("exposed!")), x.PutValue(1, at(8), 42, 2), extended.Store[uint64](x, 1, at(16), 7))
+		v, err2 := x.GetValue(1, at(24), 4)
+		got := make([]byte, 8)
+		if err := errors.Join(err, err2, x.Get(1, at(0), got)); err != nil || string(got) != "exposed!" || v != 0 {
+			return fmt.Errorf("%q, %d: %v", got, v, err)
+		}
+		for _, m := range []struct {
+			a    segment.NLA
+			want uint64
+		}{{at(8), 42}, {at(16), 7}} {
+			if v, err := x.GetValue(1, m.a, 8); err != nil || v != m.want {
+				return fmt.Errorf("%v: %d, want %d: %v", m.a, v, m.want, err)
+			}
+		}
+		done := make(chan error)
+		go func() { done <- x.Put(1, to, make([]byte, size)) }()
+		for len(n.end.Waiting()) == 0 {
+			select {
+			case err := <-done:
+				return fmt.Errorf("a put of several accesses did not wait for a slot: %v", err)
+			default:
+				runtime.Gosched()
+			}
+		}
+		giveBack()
+		return errors.Join(<-done, n.meet())
+	})
 }

@@ -260,7 +260,7 @@ func (r *Region) try(c Category) (done bool, err error) {
 		return false, err
 	}
 	if !r.quiet(c) {
-		r.x.pollOnce()
+		r.x.poll.Poll()
 		if !r.quiet(c) {
 			return false, nil
 		}
@@ -435,7 +435,6 @@ func (r *Region) PutNBI(dst int, to segment.NLA, src []byte) error {
 	}
 	var q operation
 	q.put(dst, to, src, wantCopy)
-	q.tried = true
 	return q.counted(r)
 }
 
@@ -447,7 +446,6 @@ func (r *Region) PutBulkNBI(dst int, to segment.NLA, src []byte) error {
 	}
 	var q operation
 	q.put(dst, to, src, wantBulk)
-	q.tried = true
 	return q.counted(r)
 }
 
@@ -459,7 +457,6 @@ func (r *Region) GetNBI(src int, from segment.NLA, dst []byte) error {
 	}
 	var q operation
 	q.get(src, from, dst)
-	q.tried = true
 	return q.counted(r)
 }
 
@@ -470,7 +467,6 @@ func (r *Region) PutValueNBI(rank int, to segment.NLA, v uint64, n int) error {
 	}
 	var q operation
 	q.putValue(rank, to, v, n)
-	q.tried = true
 	return q.counted(r)
 }
 
@@ -481,6 +477,5 @@ func (r *Region) MemsetNBI(rank int, to segment.NLA, value byte, n int) error {
 	}
 	var q operation
 	q.memset(rank, to, value, n)
-	q.tried = true
 	return q.counted(r)
 }

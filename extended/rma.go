@@ -14,7 +14,6 @@ func (x *Initiator) PutNB(dst int, to segment.NLA, src []byte) (Handle, error) {
 	}
 	var q operation
 	q.put(dst, to, src, wantCopy)
-	q.tried = true
 	return q.begun(x)
 }
 
@@ -26,7 +25,6 @@ func (x *Initiator) PutBulkNB(dst int, to segment.NLA, src []byte) (Handle, erro
 	}
 	var q operation
 	q.put(dst, to, src, wantBulk)
-	q.tried = true
 	return q.begun(x)
 }
 
@@ -39,7 +37,6 @@ func (x *Initiator) GetNB(src int, from segment.NLA, dst []byte) (Handle, error)
 	}
 	var q operation
 	q.get(src, from, dst)
-	q.tried = true
 	return q.begun(x)
 }
 
@@ -50,7 +47,6 @@ func (x *Initiator) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handl
 	}
 	var q operation
 	q.putValue(rank, to, v, n)
-	q.tried = true
 	return q.begun(x)
 }
 
@@ -70,7 +66,6 @@ func (x *Initiator) Memset(rank int, to segment.NLA, value byte, n int) error {
 	}
 	var q operation
 	q.memset(rank, to, value, n)
-	q.tried = true
 	_, err := q.now(x)
 	return err
 }
@@ -82,7 +77,6 @@ func (x *Initiator) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handl
 	}
 	var q operation
 	q.memset(rank, to, value, n)
-	q.tried = true
 	return q.begun(x)
 }
 

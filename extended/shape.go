@@ -468,7 +468,7 @@ func (t *transfer) stream(x *Initiator, f *flight) error {
 
 // directly moves t if everything is in reach of load and store.
 func (t *transfer) directly(x *Initiator) bool {
-	if t.beyond || x.views.view(t.rank) == nil {
+	if v := x.views.Of(uint64(t.rank)); t.beyond || v == nil || v.Size() == 0 {
 		return false
 	}
 	_ = t.move(x, nil) // what can fail is to begin

@@ -131,7 +131,7 @@ func signalOf(what string, rank int, sig segment.NLA, op SignalOp, value uint64)
 	if op == SignalAdd {
 		q.atomic(rank, sig, AtomicAdd, conduits.Uint64, value, 0)
 	}
-	q.as, q.tried = what, true
+	q.as = what
 	return q
 }
 

@@ -47,16 +47,12 @@ func (x *Initiator) Try(h Handle) (done bool, err error) {
 		return false, errBadHandle(what, h)
 	}
 	if o.left.Load() != 0 {
-		x.pollOnce()
+		x.poll.Poll()
 		if o.left.Load() != 0 {
 			return false, nil
 		}
 	}
-	failure, ok := x.tableOf(h).release(o, uint64(h))
-	if !ok {
-		return false, errBadHandle(what, h)
-	}
-	return true, failure
+	return true, x.wait(what, h)
 }
 
 // Notify has done called, once, when Wait for h would not wait any more: where the rank polls, or
@@ -94,59 +90,53 @@ func (x *Initiator) WaitAll(hs []Handle) error {
 	if err := x.checkHandles(what, hs); err != nil {
 		return err
 	}
-	var first error
+	var failure error
 	for i, h := range hs {
 		if h == 0 {
 			continue
 		}
-		if err := x.wait(what, h); err != nil {
-			if x.ep.Err() != nil && x.tableOf(h).handle(h) != nil {
-				return err
-			}
-			if first == nil {
-				first = err
-			}
+		err := x.wait(what, h)
+		if err != nil && x.ep.Err() != nil && x.tableOf(h).handle(h) != nil {
+			return err
 		}
+		failure = first(failure, err)
 		hs[i] = 0
 	}
-	return first
+	return failure
 }
 
 // WaitSome waits until at least one handle of hs is complete, synchronizes all
 // that are, overwrites them with zero, and says how many they were: 0 only if
 // the list is empty or has zeros only. The error is as for WaitAll.
 func (x *Initiator) WaitSome(hs []Handle) (n int, err error) {
-	const what = "extended: wait for some"
-	if err := x.checkHandles(what, hs); err != nil {
-		return 0, err
-	}
-	n, named, err := x.sweep(what, hs)
-	if n > 0 || !named || err != nil {
-		return n, err
-	}
-	w := x.table.getWaiter()
-	w.x, w.what, w.hs = x, waitHandles, hs
-	err = x.poll.Wait(w, w.cond)
-	x.table.putWaiter(w)
-	if err != nil {
-		return 0, err
-	}
-	n, _, err = x.sweep(what, hs)
-	return n, err
+	return x.some("extended: wait for some", hs, func() error {
+		w := x.table.getWaiter()
+		w.what, w.hs = waitHandles, hs
+		return x.park(w)
+	})
 }
 
 // TrySome is WaitSome without waiting: it polls once if nothing is complete. n
 // is 0 also if nothing of hs is complete yet.
 func (x *Initiator) TrySome(hs []Handle) (n int, err error) {
-	const what = "extended: try some"
+	return x.some("extended: try some", hs, func() error {
+		x.poll.Poll()
+		return nil
+	})
+}
+
+// some synchronizes those of hs that are complete, after wait if there are none.
+func (x *Initiator) some(what string, hs []Handle, wait func() error) (n int, err error) {
 	if err := x.checkHandles(what, hs); err != nil {
 		return 0, err
 	}
-	n, named, err := x.sweep(what, hs)
-	if n > 0 || !named || err != nil {
+	n, left, err := x.sweep(what, hs)
+	if n > 0 || left == 0 || err != nil {
 		return n, err
 	}
-	x.pollOnce()
+	if err := wait(); err != nil {
+		return 0, err
+	}
 	n, _, err = x.sweep(what, hs)
 	return n, err
 }
@@ -158,24 +148,12 @@ func (x *Initiator) TryAll(hs []Handle) (done bool, err error) {
 	if err := x.checkHandles(what, hs); err != nil {
 		return false, err
 	}
-	_, named, err := x.sweep(what, hs)
-	if !named {
-		return true, err
+	_, left, err := x.sweep(what, hs)
+	if err == nil && left > 0 {
+		x.poll.Poll()
+		_, left, err = x.sweep(what, hs)
 	}
-	if err == nil && !allZero(hs) {
-		x.pollOnce()
-		_, _, err = x.sweep(what, hs)
-	}
-	return allZero(hs), err
-}
-
-func allZero(hs []Handle) bool {
-	for _, h := range hs {
-		if h != 0 {
-			return false
-		}
-	}
-	return true
+	return left == 0, err
 }
 
 // checkHandles finds handles that are not outstanding before any is touched.
@@ -188,51 +166,40 @@ func (x *Initiator) checkHandles(what string, hs []Handle) error {
 	return nil
 }
 
-// sweep synchronizes what is complete; named reports whether hs named anything.
-func (x *Initiator) sweep(what string, hs []Handle) (n int, named bool, first error) {
+// sweep synchronizes what is complete, n handles; left are not.
+func (x *Initiator) sweep(what string, hs []Handle) (n, left int, failure error) {
 	for i, h := range hs {
 		if h == 0 {
 			continue
 		}
-		named = true
-		o := x.tableOf(h).handle(h)
-		var err error
-		if o == nil {
-			err = errBadHandle(what, h)
-		} else if o.left.Load() != 0 {
+		if o := x.tableOf(h).handle(h); o != nil && o.left.Load() != 0 {
+			left++
 			continue
-		} else if failure, ok := x.tableOf(h).release(o, uint64(h)); !ok {
-			err = errBadHandle(what, h)
-		} else {
-			err = failure
 		}
+		failure = first(failure, x.wait(what, h))
 		hs[i] = 0
 		n++
-		if err != nil && first == nil {
-			first = err
-		}
 	}
-	return n, named, first
+	return n, left, failure
 }
 
 // await parks until o, used under name, has nothing left under mask.
 func (x *Initiator) await(o *op, name uint64, mask int64) error {
 	w := x.table.getWaiter()
-	w.x, w.what, w.o, w.name, w.mask = x, waitOp, o, name, mask
-	err := x.poll.Wait(w, w.cond)
-	x.table.putWaiter(w)
-	return err
-}
-
-// pollOnce polls for a caller that does not wait.
-func (x *Initiator) pollOnce() {
-	x.poll.Poll()
+	w.what, w.o, w.name, w.mask = waitOp, o, name, mask
+	return x.park(w)
 }
 
 // awaitSlot parks until claim would find a slot.
 func (x *Initiator) awaitSlot() error {
 	w := x.table.getWaiter()
-	w.x, w.what = x, waitSlot
+	w.what = waitSlot
+	return x.park(w)
+}
+
+// park waits for what w says, and gives w back.
+func (x *Initiator) park(w *waiter) error {
+	w.x = x
 	err := x.poll.Wait(w, w.cond)
 	x.table.putWaiter(w)
 	return err

@@ -96,7 +96,7 @@ func (c *Cache) need() {
 
 func (c *Cache) newMachine() {
 	k := c.c
-	k.leave = c.leave
+	k.leave = c.hide
 	m, err := newMachine(k)
 	if err != nil {
 		panic("firehose: " + err.Error()) // NewCache has found it to be good
@@ -140,10 +140,7 @@ func (c *Cache) Limits() Limits {
 	return l
 }
 
-// leave is Config.leave of m.
-func (c *Cache) leave(rank int, a Addr, _ uint64) { c.hide(rank, a) }
-
-// hide has readers find the bucket at a no more. c.mu is held.
+// hide, Config.leave of m, has readers find the bucket at a no more. c.mu is held.
 func (c *Cache) hide(rank int, a Addr) {
 	if s := c.shared.Load(); s != nil {
 		s.remove(sharedKey(rank, uint64(a)>>s.bits))
@@ -289,10 +286,7 @@ const (
 // ask pins [a, a+n) of rank's memory for p. It does not wait. On pins that wait see the package
 // comment.
 func (c *Cache) ask(p *pin, rank int, a Addr, n uint64, by how) (answer, error) {
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	c.need()
+	c.lock()
 	if p.cookie == 0 {
 		c.pins = append(c.pins, p)
 		p.cookie = uint64(len(c.pins))
@@ -329,10 +323,7 @@ func (c *Cache) done(p *pin) error { return c.release(p, false) }
 func (c *Cache) giveUp(p *pin) error { return c.release(p, true) }
 
 func (c *Cache) release(p *pin, stale bool) error {
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	c.need()
+	c.lock()
 	r := p.region
 	p.region = region{}
 	if stale {
@@ -352,9 +343,8 @@ func (c *Cache) at(p *pin, a Addr) (Grant, uint64) {
 	if g, n, ok := p.region.reach(a); ok {
 		return g, n // as long as it is in use its grant does not change
 	}
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
-	c.need()
 	return c.m.At(p.region, a)
 }
 
@@ -367,8 +357,7 @@ func (c *Cache) Busy() bool { return c.busy.Load() }
 // When the job has failed, Advance and Close end all pins that have not ended with the error
 // that says why.
 func (c *Cache) Advance() {
-	c.mu.Lock()
-	c.need()
+	c.lock()
 	wake := false
 	if err := c.ep.Err(); err != nil {
 		for _, p := range c.pins {
@@ -387,8 +376,7 @@ func (c *Cache) Conceal(s *Space, a Addr) error { return c.Unmap(s, a, nil) }
 // Unmap is Conceal of mapped memory, which unmap unmaps: a conduit's Endpoint.UnmapMemory, which
 // takes back whatever else has been registered of it.
 func (c *Cache) Unmap(s *Space, a Addr, unmap func(mem []byte) error) error {
-	c.mu.Lock()
-	c.need()
+	c.lock()
 	err := s.conceal(c.m, a, unmap)
 	c.unlock(c.progressIfAny())
 	return err
@@ -409,6 +397,14 @@ func (c *Cache) Close() {
 		wake = c.progress()
 	}
 	c.unlock(wake)
+}
+
+// lock takes c.mu, for what has to do with memory of others.
+func (c *Cache) lock() {
+	if !conc.Enter(&c.mu) {
+		c.mu.Lock()
+	}
+	c.need()
 }
 
 // unlock gives c.mu back, and has goroutines of this rank look again if wake.
@@ -504,8 +500,7 @@ func (c *Cache) try(m *message) (bool, error) {
 }
 
 func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
-	c.mu.Lock()
-	c.need()
+	c.lock()
 	b, ok := c.m.Receive(t.Src(), payload, c.reply[:0])
 	c.reply = b
 	c.unlock(c.progressIfAny())
@@ -520,10 +515,7 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 }
 
 func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	c.need()
+	c.lock()
 	w, ok := c.m.ReceiveMove(t.Src(), move(args))
 	// Only there a short message takes less. The words of messages are what simulated
 	// runs are compared by, and in which place of its page Go memory lies, which the
@@ -559,18 +551,14 @@ func (c *Cache) onMovedFar(t *am.Token, _ []uint32, payload []byte) {
 
 // movedOne takes the answer to a move.
 func (c *Cache) movedOne(src int, w moved) {
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	c.need()
+	c.lock()
 	d, ok := c.m.ReceiveMoved(src, w)
 	wake := ok && c.complete(&d)
 	c.unlock(c.progressIfAny() || wake)
 }
 
 func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {
-	c.mu.Lock()
-	c.need()
+	c.lock()
 	c.m.ReceiveReply(t.Src(), payload)
 	c.unlock(c.progressIfAny())
 }

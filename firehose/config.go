@@ -87,10 +87,10 @@ type Config struct {
 	// Memory is this rank's own. Required.
 	Memory Memory
 
-	// leave, unless nil, is called before a firehose of this rank to rank's bucket of n bytes
+	// leave, unless nil, is called before a firehose of this rank to rank's bucket
 	// at a is given up: whatever was derived from it must be forgotten before leave returns.
 	// Called as Memory is.
-	leave func(rank int, a Addr, n uint64)
+	leave func(rank int, a Addr)
 }
 
 func checkBucket(n uint64) error {

@@ -265,7 +265,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%q: %v", c.want, err)
 		}
 		if err == nil {
-			if l := m.Limits(); l.Bucket != 64<<10 || l.Budget != 16 || l.Local != 4 || l.Share != 6 || l.MaxRemote != 5<<16+1 {
+			if l := m.l; l.Bucket != 64<<10 || l.Budget != 16 || l.Local != 4 || l.Share != 6 || l.MaxRemote != 5<<16+1 {
 				t.Errorf("%+v", l)
 			}
 		}

@@ -203,9 +203,6 @@ func newMachine(c Config) (*machine, error) {
 	return m, nil
 }
 
-// Limits are what fits.
-func (m *machine) Limits() Limits { return m.l }
-
 // Stats fills in s.
 func (m *machine) Stats(s *Stats) {
 	*s = m.stats
@@ -430,21 +427,14 @@ func (m *machine) TryRemotePin(rank int, a Addr, n uint64) (r region, ok bool) {
 	if ok = p.queue.Empty(); !ok {
 		return r, false
 	}
-	i := p.t.find(first)
-	if i == 0 || p.t.slots[i].state != present {
-		return r, false
-	}
-	for b := first + 1; b < first+uint64(count); b++ {
+	for b := first; b < first+uint64(count); b++ {
 		if i := p.t.find(b); i == 0 || p.t.slots[i].state != present {
 			return r, false
 		}
 	}
-	p.t.use(i)
-	for b := first + 1; b < first+uint64(count); b++ {
-		p.t.use(p.t.find(b))
-	}
+	p.t.useAll(first, count)
 	m.stats.RemoteHits++
-	return m.newRegion(rank, &p.t, first, i, count), true
+	return m.region(p, first, count), true
 }
 
 func (m *machine) region(p *peer, first uint64, count int) region {
@@ -495,9 +485,7 @@ func (m *machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 		return blocked
 	}
 	if absent+again+waiting == 0 {
-		for b := first; b < first+uint64(count); b++ {
-			p.t.use(p.t.find(b))
-		}
+		p.t.useAll(first, count)
 		return granted
 	}
 
@@ -547,7 +535,7 @@ func (m *machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 
 func (m *machine) callLeave(rank int, bucket uint64) {
 	if m.c.leave != nil {
-		m.c.leave(rank, Addr(bucket<<m.shift), m.c.Bucket)
+		m.c.leave(rank, Addr(bucket<<m.shift))
 	}
 }
 

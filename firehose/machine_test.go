@@ -202,11 +202,8 @@ func (w *world) newRank(r, ranks int, c Config) {
 		k.mem.exposed[Addr(a)] = true
 	}
 	c.Rank, c.Size, c.Memory = r, ranks, k.mem
-	c.leave = func(rank int, a Addr, n uint64) {
+	c.leave = func(rank int, a Addr) {
 		key := [2]uint64{uint64(rank), uint64(a) / testBucket}
-		if n != testBucket {
-			w.t.Fatalf("left %d bytes", n)
-		}
 		for _, u := range k.users {
 			if !k.dead && !w.ranks[rank].dead && u.rank == rank && u.remote.Valid() && !u.once && !u.done && !u.faulted && u.remote.Addr() <= a && a < u.remote.Addr()+Addr(u.remote.Len()) {
 				w.t.Fatalf("rank %d: firehose to %#x of rank %d is given up while in use", r, a, rank)

@@ -25,7 +25,7 @@ func TestDigest(t *testing.T) {
 		}
 	}
 	c := base
-	c.Rank, c.Memory, c.leave = 3, newFakeMemory(t, 0, 1), func(int, Addr, uint64) {}
+	c.Rank, c.Memory, c.leave = 3, newFakeMemory(t, 0, 1), func(int, Addr) {}
 	if c.Digest() != base.Digest() {
 		t.Error("it differs between ranks")
 	}
@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("%d ranks, buckets of %d: %v", size, bucket, err)
 				continue
 			}
-			l := m.Limits()
+			l := m.l
 			if size > 1 && l.Share < 16 || l.Local < 5 || l.Share*(size-1)+l.Local > l.Budget {
 				t.Errorf("%d ranks, buckets of %d: %+v", size, bucket, l)
 			}
@@ -60,8 +60,8 @@ func TestHugeLocal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.PinOnce(1, 0, 1<<40, 1); !errors.Is(err, errs.ErrResource) || m.Limits().MaxOnce != 1<<40-1 {
-		t.Errorf("%v, at most %d", err, m.Limits().MaxOnce)
+	if err := m.PinOnce(1, 0, 1<<40, 1); !errors.Is(err, errs.ErrResource) || m.l.MaxOnce != 1<<40-1 {
+		t.Errorf("%v, at most %d", err, m.l.MaxOnce)
 	}
 	if err := m.PinOnce(1, 0, 1<<40-1, 1); err != nil {
 		t.Error(err)

@@ -96,6 +96,13 @@ func (t *table) use(i uint32) {
 	s.marked = true
 }
 
+// useAll is use of count buckets that are there.
+func (t *table) useAll(first uint64, count int) {
+	for b := first; b < first+uint64(count); b++ {
+		t.use(t.find(b))
+	}
+}
+
 // unuse takes a user away and reports whether it was the last.
 func (t *table) unuse(i uint32) bool {
 	s := &t.slots[i]

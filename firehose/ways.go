@@ -51,17 +51,12 @@ const (
 	numStrategies
 )
 
+var strategyNames = [numStrategies]string{Adaptive: "adaptive", AlwaysBounce: "bounce", AlwaysPin: "pin", AlwaysRegister: "register"}
+
 // String names the strategy, as gasbench's flags do.
 func (s Strategy) String() string {
-	switch s {
-	case Adaptive:
-		return "adaptive"
-	case AlwaysBounce:
-		return "bounce"
-	case AlwaysPin:
-		return "pin"
-	case AlwaysRegister:
-		return "register"
+	if s < numStrategies {
+		return strategyNames[s]
 	}
 	return fmt.Sprintf("Strategy(%d)", uint8(s))
 }

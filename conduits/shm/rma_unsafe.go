@@ -92,7 +92,10 @@ func (e *Endpoint) now(a *conduits.Access) conduits.Event {
 		a.Value = uint64(e.many(a.Rank, a.Pieces, a.Need()))
 		ok = a.Value > 0
 	case a.Verb == conduits.Put:
-		ok = e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite)
+		if e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite) {
+			e.Wake(a.Rank)
+			return done
+		}
 	case a.Verb == conduits.Get:
 		if e.copyNow(a.Rank, a.At, a.Mem, segment.RightRead) {
 			return done

@@ -834,8 +834,8 @@ var mutants = []mutant{
 		name:   "shm-now-put-short",
 		defect: "a put that is to be complete at once leaves out its last byte",
 		file:   "conduits/shm/rma_unsafe.go", on: []string{"shm", "chaos"},
-		old: "ok = e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite)",
-		new: "ok = e.copyNow(a.Rank, a.At, a.Mem[:len(a.Mem)-1], segment.RightWrite)",
+		old: "if e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite) {",
+		new: "if e.copyNow(a.Rank, a.At, a.Mem[:len(a.Mem)-1], segment.RightWrite) {",
 	},
 	{
 		name:   "shm-now-get-short",
