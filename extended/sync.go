@@ -112,7 +112,7 @@ func (x *Initiator) WaitSome(hs []Handle) (n int, err error) {
 	return x.some("extended: wait for some", hs, func() error {
 		w := x.table.getWaiter()
 		w.what, w.hs = waitHandles, hs
-		return x.park(w)
+		return w.park(x)
 	})
 }
 
@@ -187,18 +187,18 @@ func (x *Initiator) sweep(what string, hs []Handle) (n, left int, failure error)
 func (x *Initiator) await(o *op, name uint64, mask int64) error {
 	w := x.table.getWaiter()
 	w.what, w.o, w.name, w.mask = waitOp, o, name, mask
-	return x.park(w)
+	return w.park(x)
 }
 
 // awaitSlot parks until claim would find a slot.
 func (x *Initiator) awaitSlot() error {
 	w := x.table.getWaiter()
 	w.what = waitSlot
-	return x.park(w)
+	return w.park(x)
 }
 
-// park waits for what w says, and gives w back.
-func (x *Initiator) park(w *waiter) error {
+// park waits for what w says, and gives it back to x.
+func (w *waiter) park(x *Initiator) error {
 	w.x = x
 	err := x.poll.Wait(w, w.cond)
 	x.table.putWaiter(w)
