@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
@@ -27,6 +28,8 @@ type driver struct {
 	sending bool          // there is one
 	ticking bool          // tick runs, for messages that wait for company
 	until   time.Duration // when the goroutine in watch returns; 0: none is in it, or it has been woken
+	timed   time.Duration // when the engine's timers were looked at
+	held    atomic.Bool   // messages wait for company, as keep has found; others read it without mu
 
 	inMu sync.Mutex
 	in   inbox
@@ -50,7 +53,13 @@ func (d *driver) Err() error {
 // flush sends what may be sent. It is called with mu held, which it gives up
 // while the system is at work. One goroutine at a time sends; others leave it
 // what they have, since it looks again before it stops.
-func (d *driver) flush() { d.flushAt(d.l.Now()) }
+func (d *driver) flush() {
+	var now time.Duration // which does not matter if nothing is ready
+	if d.eng.Ready() {
+		now = d.l.Now()
+	}
+	d.flushAt(now)
+}
 
 func (d *driver) flushAt(now time.Duration) {
 	if d.sending {
@@ -91,13 +100,17 @@ const (
 // keep bounds how long held messages wait if this rank does not poll, by starting tick,
 // and ends watch if the engine's next deadline has come nearer. mu is held.
 func (d *driver) keep() {
-	if !d.ticking && !d.w.single && !d.life.closed.Load() && d.eng.Held() {
+	held := d.eng.Held()
+	if d.held.Load() != held {
+		d.held.Store(held)
+	}
+	if held && !d.ticking && !d.w.single && !d.life.closed.Load() {
 		d.ticking = true
 		go d.tick()
 	}
 	// As long as something is held its end is the next deadline, which is the
 	// tick's.
-	if d.until > 0 && (!d.ticking || !d.eng.Held()) {
+	if d.until > 0 && (!d.ticking || !held) {
 		d.remind()
 	}
 }
@@ -136,11 +149,13 @@ const (
 	// flooded is how many bytes a socket never keeps: when more have been received
 	// than that, all is there that had come before the first of them.
 	flooded = 4 * socketBuffer
+	// patient is how long the engine's timers may wait for what is to be run.
+	patient = 20 * time.Microsecond
 )
 
-// receive hands the engine what has come, unless another goroutine does. It returns the
-// time, 0 if it has not looked at the clock, and since when everything has been received
-// that had come, 0 if that is not known.
+// receive hands the engine what has come, unless another goroutine does. It returns with mu
+// held: the time, 0 if it has not looked at the clock, and since when everything has been
+// received that had come, 0 if that is not known.
 func (d *driver) receive() (now, drained time.Duration, any bool) {
 	in := &d.in
 	switch {
@@ -148,15 +163,15 @@ func (d *driver) receive() (now, drained time.Duration, any bool) {
 		// The receiver may be suspended in the middle of it; others must receive
 		// too, since only that lets their time pass.
 		in = d.spareInbox()
-		defer func() { d.spare = append(d.spare, in) }()
 	case !d.inMu.TryLock():
+		d.mu.Lock()
 		return 0, 0, false
 	default:
-		defer d.inMu.Unlock()
 		// The waiter looks at the clock before there is something to do, then.
 		now = d.l.Now()
 	}
-	for taken := 0; taken < gulp; {
+	locked := false
+	for taken := 0; !locked; {
 		if !d.l.Recv(in) {
 			drained = now
 			d.flood, d.floodAt = 0, now
@@ -167,23 +182,33 @@ func (d *driver) receive() (now, drained time.Duration, any bool) {
 			now = d.l.Now()
 		}
 		taken += max(1, len(in.list))
-		for l := in.list; len(l) > 0; {
+		d.mu.Lock()
+		for l := in.list; ; d.mu.Lock() {
 			n := min(len(l), batch)
-			d.mu.Lock()
 			for _, g := range l[:n] {
 				d.eng.Receive(now, g.src, g.b)
 				d.flood += len(g.b)
 			}
+			if l = l[n:]; len(l) == 0 {
+				break
+			}
 			d.mu.Unlock()
-			l = l[n:]
 		}
 		if d.flood > flooded {
 			drained = d.floodAt
 			d.flood, d.floodAt = 0, now
 		}
-		if !in.more {
-			break
+		if locked = !in.more || taken >= gulp; !locked {
+			d.mu.Unlock()
 		}
+	}
+	if d.w.single {
+		d.spare = append(d.spare, in)
+	} else {
+		d.inMu.Unlock()
+	}
+	if !locked {
+		d.mu.Lock()
 	}
 	return now, drained, any
 }
@@ -194,20 +219,28 @@ func (d *driver) progress() bool {
 	// A failure is heard of before what comes after it, so that a caller that
 	// has just seen that it must wait does not take it for the reason.
 	news := d.hear()
-	now, drained, any := d.receive()
+	now, drained, any := d.receive() // mu is held
 	if now == 0 {
 		now = d.l.Now()
 	}
 	if any && !d.w.came.Load() {
 		d.w.came.Store(true)
 	}
+	d.turns++
 	if d.w.single {
 		drained = now // nothing stops a rank between Recv and here
+	} else if any {
+		// Answers, and what is to be run, do not wait for the timers.
+		d.flushAt(now)
+		if now-d.timed < patient && d.eng.Pending() {
+			d.mu.Unlock()
+			d.w.notify()
+			return true
+		}
 	}
-	d.mu.Lock()
-	d.turns++
 	// A datagram that came after Recv found nothing, even if this process was stopped
 	// since, ends a silence.
+	d.timed = now
 	d.eng.AdvanceTo(now, drained)
 	dead, died := d.eng.NextDead()
 	var why error

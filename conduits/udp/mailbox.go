@@ -112,7 +112,6 @@ func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, wor
 		}
 		return st
 	}
-	defer box.d.mu.Unlock()
 	st := box.room(dst, c)
 	if st == conduits.Ready {
 		now := box.d.l.Now()
@@ -121,6 +120,7 @@ func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, wor
 		box.d.eng.Send(dst, c, tag, words, payload)
 		box.d.flushAt(now)
 	}
+	box.d.mu.Unlock()
 	return st
 }
 
@@ -291,17 +291,22 @@ func (box *mailbox) runnable() bool { return box.loop.waiting.Load() > 0 || box.
 // Spin is Poll: each look at the socket takes a while. Its caller waits for
 // something, so nothing that he has sent waits for company.
 func (box *mailbox) Spin() int {
-	box.d.mu.Lock()
-	box.d.push()
-	box.d.mu.Unlock()
+	box.pushHeld()
 	return box.Poll()
+}
+
+// pushHeld sends what waits for company, if there is something that does.
+func (box *mailbox) pushHeld() {
+	if box.d.held.Load() {
+		box.d.mu.Lock()
+		box.d.push()
+		box.d.mu.Unlock()
+	}
 }
 
 // PollReplies runs replies and completions.
 func (box *mailbox) PollReplies() int {
-	box.d.mu.Lock()
-	box.d.push()
-	box.d.mu.Unlock()
+	box.pushHeld()
 	box.d.progress()
 	n := box.deliver(batch, true)
 	if n > 0 {
@@ -329,9 +334,17 @@ func (box *mailbox) deliver(most int, nested bool) int {
 	box.d.mu.Lock()
 	for n < most && !box.d.life.closed.Load() {
 		if c, ok := box.d.eng.NextCompletion(); ok {
+			few, k := [8]engine.Completion{c}, 0 // that many with mu held once
+			for ; ok; few[k], ok = box.d.eng.NextCompletion() {
+				if k++; k == min(len(few), most-n) {
+					break
+				}
+			}
 			box.d.mu.Unlock()
-			box.receiver.Complete(c.Cookie, c.Event, c.Value, c.Err)
-			n++
+			for _, c := range few[:k] {
+				box.receiver.Complete(c.Cookie, c.Event, c.Value, c.Err)
+			}
+			n += k
 			box.d.mu.Lock()
 			continue
 		}

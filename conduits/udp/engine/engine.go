@@ -27,7 +27,7 @@ type Engine struct {
 	ready   *peer // first of those that may have a datagram to send
 	last    *peer
 	run     run   // what the last datagram was
-	amid    *peer // the first of ready, if it has sent since its timers were looked at
+	stale   *peer // its timers are brought up to date before they are looked at; see later
 	watcher watcher
 	timers  []*peer // heap by deadline
 	waits   []*peer // those with small messages that wait, or did
@@ -399,7 +399,7 @@ func (e *Engine) Put(dst int, to segment.NLA, src []byte, want conduits.Event, c
 		have := want & conduits.SourceDone
 		if want &^= have; want != 0 {
 			k.now = true
-			k.done = append(k.done, ending{Completion{Cookie: cookie, Event: want}, at})
+			k.done = append(k.done, ending{cookie, uint32(at), want})
 		}
 		e.more(p, f)
 		return have, nil
@@ -670,12 +670,7 @@ func (e *Engine) kill(p *peer) {
 var opNames = map[byte]string{frGet: "get", frAtomic: "atomic"}
 
 func (e *Engine) bury(p *peer, k *pkt) {
-	for _, d := range k.done {
-		if d.Err == nil {
-			d.Err = e.loss(p, "udp: put")
-		}
-		e.done.Add(d.Completion)
-	}
+	k.finish(&e.done, e.loss(p, "udp: put"))
 	if it := k.item; it != nil {
 		it.off = it.length()
 		e.closeItem(it, e.loss(p, "udp: put"))
@@ -756,7 +751,6 @@ func (e *Engine) pkt() *pkt {
 }
 
 func (e *Engine) freePkt(k *pkt) {
-	clear(k.done)
 	*k = pkt{frames: k.frames[:0], done: k.done[:0]}
 	e.pkts.add(k)
 }

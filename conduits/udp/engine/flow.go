@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -24,16 +25,30 @@ type pkt struct {
 	faults  int  // of puts that its frames tell of
 	frames  []byte
 	data    []byte
-	item    *item    // what data, or what is in frames, is a fragment of
-	done    []ending // to be reported when it has arrived
+	item    *item            // what data, or what is in frames, is a fragment of
+	done    []ending         // to be reported when it has arrived
+	refused map[uint32]error // of done that their target has refused, by offset; nil: none
 	prev    *pkt
 	next    *pkt
 }
 
-// ending is the completion of a put, whose frame is at offset at of its frames.
+// ending is the completion of a put, whose frame is at offset at of its frames. A datagram of
+// small puts has hundreds.
 type ending struct {
-	Completion
-	at int
+	cookie uint64
+	at     uint32
+	want   conduits.Event
+}
+
+// finish completes the puts of k, those that have not been refused with err.
+func (k *pkt) finish(done *conc.Queue[Completion], err error) {
+	for _, d := range k.done {
+		c := Completion{d.cookie, d.want, 0, err}
+		if r := k.refused[d.at]; r != nil {
+			c.Err = r
+		}
+		done.Add(c)
+	}
 }
 
 // flow is one class of traffic between this rank and a peer, in both directions.
@@ -271,9 +286,7 @@ func (e *Engine) landed(p *peer, f *flow, seq uint64) {
 	} else {
 		p.ground(f, k, moot)
 	}
-	for i := range k.done {
-		e.done.Add(k.done[i].Completion)
-	}
+	k.finish(&e.done, nil)
 	if k.item != nil {
 		e.closeItem(k.item, nil)
 	}

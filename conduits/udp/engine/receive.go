@@ -447,7 +447,10 @@ func (e *Engine) putRefused(p *peer, fr *frame) bool {
 	e.stats.Faults++
 	for i := range k.done {
 		if d := &k.done[i]; uint64(d.at) == fr.off {
-			d.Err = e.refused(p, "put", x.to, uint64(len(x.data)), segment.RightWrite, fr)
+			if k.refused == nil {
+				k.refused = map[uint32]error{}
+			}
+			k.refused[d.at] = e.refused(p, "put", x.to, uint64(len(x.data)), segment.RightWrite, fr)
 			return true
 		}
 	}

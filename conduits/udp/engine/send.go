@@ -31,38 +31,31 @@ func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data
 		if p.row == 0 {
 			p.row = e.row
 		}
-		if !e.canSend(p) {
-			e.pop(p)
-			e.retime(p)
-			continue
+		ok := e.canSend(p)
+		if ok {
+			n, data = e.emit(p, b, parts)
+			p.row--
 		}
-		n, data := e.emit(p, b, parts)
-		if p.row--; p.row == 0 {
-			e.pop(p)
-			e.touch(p)
-		} else {
-			e.amid = p
+		if !ok || p.row == 0 {
+			e.ready = p.next
+			p.queued, p.next, p.row = false, nil, 0
+			if ok {
+				e.enlist(p)
+			}
 		}
-		if n == 0 {
-			continue // lost at once
+		e.later(p)
+		if ok && n > 0 { // else it is lost at once
+			e.stats.Sent++
+			return p.rank, n, data, true
 		}
-		e.stats.Sent++
-		return p.rank, n, data, true
 	}
 	return 0, 0, nil, false
 }
 
-// pop ends the row of p, the first of those that are ready.
-func (e *Engine) pop(p *peer) {
-	e.ready = p.next
-	p.queued, p.next, p.row = false, nil, 0
-	e.amid = nil
-}
-
-// updateTimers brings the timers up to date of a peer that is amid its row.
+// updateTimers brings the timers up to date of the peer that later was called for.
 func (e *Engine) updateTimers() {
-	if p := e.amid; p != nil {
-		e.amid = nil
+	if p := e.stale; p != nil {
+		e.stale = nil
 		e.retime(p)
 	}
 }
@@ -224,7 +217,19 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 // touch brings p's place in the ready list and among the timers up to date.
 func (e *Engine) touch(p *peer) {
 	e.enlist(p)
-	e.retime(p)
+	e.later(p)
+}
+
+// later has p's place among the timers brought up to date before they are looked at: an
+// answer need not wait for it. If messages wait for company it is done now, since Held goes
+// by it.
+func (e *Engine) later(p *peer) {
+	if !p.queued && !(p.flows[0].small.empty() && p.flows[1].small.empty()) {
+		e.retime(p)
+	} else if e.stale != p {
+		e.updateTimers()
+		e.stale = p
+	}
 }
 
 // enlist puts p into the ready list if there is a reason to send it something.
@@ -314,8 +319,8 @@ func (e *Engine) Advance(now time.Duration) { e.AdvanceTo(now, now) }
 // after it does not count, and what is under way is neither lost by time nor probed
 // for, since the acknowledgement may have come.
 func (e *Engine) AdvanceTo(now, drained time.Duration) {
+	e.updateTimers() // before what is due now can seem to have been overlooked; see judged
 	e.now = max(e.now, now)
-	e.updateTimers()
 	e.drained = max(e.drained, drained)
 	e.look(drained)
 	for len(e.timers) > 0 && e.timers[0].deadline <= e.now {
@@ -331,7 +336,8 @@ func (e *Engine) AdvanceTo(now, drained time.Duration) {
 		if p.ackOwed && p.ackAt <= e.now {
 			p.ackNow = true
 		}
-		e.touch(p)
+		e.enlist(p)
+		e.retime(p)
 	}
 }
 

@@ -31,7 +31,7 @@ var brief = map[string]string{
 	"conduits/sim/offload.go":                       "Multicast",
 	"conduits/sim/socket.go":                        "Send Recv",
 	"conduits/udp/engine/congest.go":                "lost",
-	"conduits/udp/engine/engine.go":                 "Send Copy SendLong long freePkt",
+	"conduits/udp/engine/engine.go":                 "Send Copy SendLong long",
 	"conduits/udp/engine/path.go":                   "note",
 	"conduits/udp/engine/pathmtu.go":                "sound",
 	"conduits/udp/engine/pieces.go":                 "assemble",
