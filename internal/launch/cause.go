@@ -250,7 +250,7 @@ func (w *witness) step(function string, f []string) {
 	}
 }
 
-// classOf says whose function is of a frame, from its name and its file. Files of the
+// classOf is the class of a frame, from its function's name and its file. Files of the
 // standard library lie in src/PACKAGE below Go's directory, or are called PACKAGE/FILE by
 // -trimpath, and its packages have no dot in their first element.
 func classOf(function, file string) frameClass {
@@ -357,7 +357,7 @@ func (w *witness) text() string {
 	return strings.Join(all, "; ")
 }
 
-// remedy is what can be done about a message of the system's, in parentheses.
+// remedy returns the advice, in parentheses, for a message of the system, "" if there is none.
 func remedy(s string) string {
 	if strings.Contains(s, "SIGBUS: bus error code=0x2") { // BUS_ADRERR, sigaction(2)
 		return busRemedy
@@ -365,7 +365,7 @@ func remedy(s string) string {
 	return ""
 }
 
-// busRemedy is what a SIGBUS is about: pages of a mapped file that cannot be had.
+// busRemedy explains a SIGBUS: the system has no pages for a mapped file.
 const busRemedy = " (no memory for a mapped file: /dev/shm, ARGON_SHM_DIR or another file system is full, or a file was cut off)"
 
 // noise reports whether a line says nothing by itself, wherever it is: of stacks,

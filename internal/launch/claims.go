@@ -140,7 +140,7 @@ func descends(pid int, is func(pid int) bool) bool {
 	return false
 }
 
-// address is what ranks have in their environment, "" for nothing.
+// address is the variable with the server's address for the environment of ranks, or "".
 func (c *claims) address() (kv string) {
 	if c == nil {
 		return ""

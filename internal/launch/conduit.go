@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
-// launched is what the conduit of that name wants of a launcher; ok is false if
+// launched returns the part of the named conduit for launchers; ok is false if
 // none is registered that a launcher can start jobs on.
 func launched(name string) (l conduits.Launch, ok bool) {
 	c, err := conduits.Lookup(name)
@@ -19,13 +19,13 @@ func launched(name string) (l conduits.Launch, ok bool) {
 	return *c.Launch, true
 }
 
-// launch is what the job's conduit wants of the launcher.
+// launch is the part of the job's conduit for launchers.
 func (c *Config) launch() conduits.Launch {
 	l, _ := launched(c.Conduit)
 	return l
 }
 
-// memory is what the memory that ranks share has to have room for.
+// memory is the configuration that the memory which ranks share has to have room for.
 func (c *Config) memory() conduits.Config {
 	lanes, _ := c.lanes() // Validate says what is wrong
 	like := conduits.Config{MaxSegment: c.attached(), Lanes: lanes}
@@ -71,7 +71,7 @@ func MaxRanks(conduit string) int {
 // single says that one process runs all ranks of the job.
 func (c *Config) single() bool { return c.Memory == nil && c.launch().Single }
 
-// name is what the job's process r is called.
+// name is the name of the job's process r in messages.
 func (c *Config) name(r int) string {
 	if c.single() {
 		return "the simulated job"

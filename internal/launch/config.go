@@ -130,8 +130,8 @@ type Config struct {
 	// StartLimit is how long hosts have until their ranks can be started; 0 means
 	// a minute.
 	StartLimit time.Duration
-	// Rewrite, if not nil, says which address viewer is told for rank, in place of
-	// its own, if ranks find each other at a rendezvous. It leads datagrams through
+	// Rewrite, if not nil, returns the address that viewer gets for rank, in place of
+	// addr, if ranks find each other at a rendezvous. It leads datagrams through
 	// a relay, such as faultproxy.Proxy.
 	Rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
 	// Memory makes the job's memory; nil means the conduit's own way.

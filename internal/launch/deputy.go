@@ -358,7 +358,7 @@ func (d *deputy) findProgram() error {
 }
 
 // trusted reports whether no user but this one and root can put something else in
-// the place of a file, so that it still is what it was when it was looked at.
+// the place of a file, so that a later look finds the same file.
 func trusted(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil || !filepath.IsAbs(real) {

@@ -18,10 +18,9 @@ import (
 const EnvGuard = "ARGON_GUARD"
 
 // Helper is the main function of a process that a launcher started for itself: a guard or
-// a deputy. ok is false if this process is neither. One of which only the environment says
-// so, since the variable was set by hand, says what is wrong and ends with status
-// jobenv.StatusUsage: a launcher gives no arguments, and a pipe or a socket as standard
-// input.
+// a deputy. ok is false if this process is neither. If the variable was set by hand, Helper
+// prints that and returns jobenv.StatusUsage: a launcher gives no arguments, and a pipe or
+// a socket as standard input.
 func Helper() (status int, ok bool) {
 	for _, key := range []string{EnvGuard, EnvDeputy} {
 		if os.Getenv(key) == "" {

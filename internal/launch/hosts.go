@@ -16,7 +16,7 @@ import (
 
 // A Host is a machine that ranks run on.
 type Host struct {
-	// Name is what ssh is given: a name, perhaps with a user (user@name), or an
+	// Name is ssh's destination: a name, perhaps with a user (user@name), or an
 	// address, which if it is one of IPv6 has no brackets.
 	Name string
 	// Slots is how many ranks fit; 0 means that it has not been said, which counts as
@@ -123,7 +123,7 @@ func parseHost(entry string) (Host, error) {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`,;:[]"'\|&<>()$*?#`+"`", r)
 	}
 	addr, err := netip.ParseAddr(name)
-	free := user + name // what may hold anything so far; a zone is what follows %
+	free := user + name // the part not checked yet; of an address only the zone, after %
 	if err == nil {
 		free = user + addr.Zone()
 	}
@@ -148,7 +148,7 @@ func parseSlots(entry, s string) (int, error) {
 	return n, nil
 }
 
-// loopbackNames are what /etc/hosts of common systems calls this machine, beside what
+// loopbackNames are names of this machine in /etc/hosts of common systems, beside those that
 // RFC 6761, 6.3 reserves.
 var loopbackNames = []string{"localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback"}
 

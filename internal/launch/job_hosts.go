@@ -28,7 +28,7 @@ const (
 	startSettle = 20
 )
 
-// HostError says which host's failure ended the job, or kept it from starting.
+// HostError is the failure of a host that ended the job, or kept it from starting.
 type HostError struct {
 	Host  string // as messages call it
 	Cause string
@@ -221,7 +221,7 @@ func (j *job) meet(allHere bool) (Memory, error) {
 	return newNetMemory(j, listen)
 }
 
-// taskOf is what a host has to do.
+// taskOf is the task for the deputy of a host.
 func (j *job) taskOf(h *host, path string) task {
 	t := task{
 		ID: j.id, Conduit: j.Conduit, Program: j.Program, Path: path, Dir: j.Dir, Iface: j.Iface, Temp: j.TempDir,
@@ -251,7 +251,7 @@ func (j *job) taskOf(h *host, path string) task {
 	return t
 }
 
-// argonEnviron is what the launcher's environment says to ranks.
+// argonEnviron returns the variables of the launcher's environment that ranks read.
 func argonEnviron() []string {
 	var all []string
 	for _, kv := range os.Environ() {

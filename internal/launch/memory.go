@@ -7,8 +7,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// DefaultConduit is what ranks join unless another is named, and
-// DefaultHostsConduit if hosts are named.
+// DefaultConduit is the conduit of a job for which none is named, and
+// DefaultHostsConduit is that of one on named hosts.
 const (
 	DefaultConduit      = "shm"
 	DefaultHostsConduit = "hybrid"
@@ -40,8 +40,8 @@ func (noMemory) Close() error          { return nil }
 
 func (noMemory) Failure() (rank, status int, cause string, ok bool) { return 0, 0, "", false }
 
-// An inheritance is what ranks find when they start: files, from the fourth on,
-// and variables that tell of them and of what else they need.
+// An inheritance has the files that ranks find when they start, from the fourth on,
+// and the variables that hold their numbers and other settings.
 type inheritance struct {
 	files []*os.File // closed where they were opened
 	keys  []string   // of the variable that has each one's number

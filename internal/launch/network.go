@@ -26,7 +26,7 @@ const (
 // whose connection is gone.
 const deathGrace = 500 * time.Millisecond
 
-// An outfit is what ranks of one host inherit.
+// An outfit has the files and variables that ranks of one host inherit.
 type outfit struct {
 	file    *os.File // what they share, of which the variable fileKey has the number; nil: nothing
 	fileKey string
@@ -134,8 +134,8 @@ func cause(err error) error {
 	return err
 }
 
-// netMemory is what the launcher knows of ranks that find each other at a rendezvous: what
-// they tell there.
+// netMemory is the Memory of ranks that find each other at a rendezvous: their states are
+// those that they report there.
 type netMemory struct {
 	server *rendezvous.Server
 	key    jobkey.Key
@@ -178,7 +178,7 @@ func (m *netMemory) Fail(rank, status int, cause string) {
 	}
 }
 
-// Failure is what the rendezvous knows.
+// Failure is the first failure that the rendezvous knows of.
 func (m *netMemory) Failure() (rank, status int, cause string, ok bool) { return m.server.Failure() }
 
 // Close ends the service.

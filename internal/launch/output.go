@@ -413,8 +413,8 @@ func (st *stream) pass(b []byte) {
 
 func (st *stream) write(b []byte) { st.sink.emit(st, b) }
 
-// lay is what st's sink gets for b, with labels, and notes where that leads. The sink
-// calls it.
+// lay returns b with labels, for st's sink, and notes the place in a line where that ends.
+// The sink calls it.
 func (st *stream) lay(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -548,7 +548,7 @@ func (st *stream) lastLines() (tail []string) {
 	return tail
 }
 
-// why is what the rank has said of its end, see witness.why.
+// why is the cause of the rank's end in its output, see witness.why.
 func (st *stream) why(status int, sig syscall.Signal) string {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -225,7 +225,7 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// text is what s has written to b, which its timers write to as well.
+// text is all that s has written to b, which its timers write to as well.
 func (s *sink) text(b *bytes.Buffer) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,8 +41,8 @@ func readProcess(pid int) (process, bool) {
 	return p, true
 }
 
-// activity is what the processes of rank's group have done, with the state of the rank's own:
-// a wrapper may stand between gasrun and the program.
+// activity sums the counters of all processes of the rank's group, with the state of the
+// rank's own: a wrapper may stand between gasrun and the program.
 func (p process) activity() (sys.Activity, bool) {
 	all, ok := sys.ReadActivity(p.pid)
 	if !ok {
@@ -61,10 +61,10 @@ func (p process) activity() (sys.Activity, bool) {
 	return all, true
 }
 
-// stopped says that the process cannot react to anything but SIGKILL and SIGCONT.
+// stopped reports whether the process cannot react to anything but SIGKILL and SIGCONT.
 func (p process) stopped() bool { return p.state == 'T' || p.state == 't' }
 
-// describe says what the process is doing.
+// describe names the state of the process.
 func (p process) describe() string {
 	switch p.state {
 	case 'R':

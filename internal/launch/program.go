@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Target is what the user asked to run: an executable, or a package to build.
+// Target is the program to run: an executable, or a package to build.
 type Target struct {
 	Program string   // executable, if nothing is to be built
 	Dir     string   // where to run the go command; "" means here

@@ -82,7 +82,7 @@ func TestBuildNothing(t *testing.T) {
 }
 
 // TestBuild builds a package and a file, in a directory for temporary files that keeps no
-// more than the program, and says what does not make one.
+// more than the program, and names packages and files that do not make one.
 func TestBuild(t *testing.T) {
 	src, dir := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{

@@ -44,15 +44,15 @@ type Result struct {
 	Status int    // 0, the status of the rank that failed first or that Exit had, or one of the launcher's own
 	Failed int    // rank that failed first, or that called Exit with another status than 0, or -1
 	Ranks  []Rank // one for each process
-	// Simulated is what the process of a simulated job said of its jobs; nil for
-	// other jobs.
+	// Simulated is the record that the process of a simulated job wrote of its jobs; nil
+	// for other jobs.
 	Simulated *simrecord.Record
-	// Unread says that nothing reads what is written to Config.Log: another write
+	// Unread is true if nothing reads what is written to Config.Log: another write
 	// might never return.
 	Unread bool
 }
 
-// RankError says which rank's failure ended the job.
+// RankError is the failure of a rank that ended the job.
 type RankError struct {
 	Rank, Pid int            // rank -1: the process that simulates all ranks
 	Host      string         // where it ran, "" if that was this machine
@@ -306,7 +306,7 @@ func (j *job) named(r int) string {
 	return fmt.Sprintf("%s (pid %d%s)", j.name(r), j.ranks[r].Pid, on(j.ranks[r].host.label))
 }
 
-// announceFrozen says which ranks wait for a debugger.
+// announceFrozen logs the ranks that wait for a debugger.
 func (j *job) announceFrozen() {
 	for _, r := range j.Freeze {
 		if pid := j.ranks[r].Pid; !j.Quiet {
@@ -463,7 +463,7 @@ func (j *job) exited() bool {
 	return true
 }
 
-// unfinished says what is wrong with rank r, which has exited with status 0 but not
+// unfinished is the cause of the failure of rank r, which has exited with status 0 but not
 // left the job.
 func (j *job) unfinished(r int) string {
 	if j.ranks[r].State == Failed {

@@ -21,8 +21,8 @@ func newSimMemory() (*simMemory, error) {
 	return &simMemory{f: f}, nil
 }
 
-// simMemory is what the one process of a simulated job says of it: a file that
-// it writes a record to.
+// simMemory is the Memory of a simulated job: a file that its one process writes a record
+// to.
 type simMemory struct {
 	noMemory
 	f *os.File
@@ -30,7 +30,7 @@ type simMemory struct {
 
 func (m *simMemory) File() *os.File { return m.f }
 
-// record is what the process has said so far.
+// record is the record that the process has written so far.
 func (m *simMemory) record() *simrecord.Record {
 	fi, err := m.f.Stat()
 	if err != nil || fi.Size() == 0 {
@@ -77,7 +77,7 @@ func (m *simMemory) Failure() (rank, status int, cause string, ok bool) {
 func (m *simMemory) Close() error { return m.f.Close() }
 
 // explain names the simulated rank that failed instead of the process, if the
-// process said so before it ended by itself. memory is what it has used, bytes.
+// process said so before it ended by itself. memory is how much it has used, bytes.
 func (m *simMemory) explain(e *RankError, memory int64) {
 	e.Rank = -1
 	if e.Signal == syscall.SIGKILL { // as the system does when it runs out of memory

@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// spec is what one rank is started with.
+// spec has the arguments of exec for one rank.
 type spec struct {
 	path  string
 	argv  []string

@@ -15,8 +15,8 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// sshCommand is what starts deputies on other hosts unless Config.SSH says
-// otherwise. No user is there to be asked for a password or about a host's key:
+// sshCommand is the command that starts deputies on other hosts unless Config.SSH has
+// another. No user is there to be asked for a password or about a host's key:
 // several connections are made at once, out of the terminal's foreground. A host
 // that is silent is given up after a minute, or after dead if that is longer.
 func sshCommand(dead time.Duration) []string {
@@ -78,8 +78,8 @@ const bootFile = 9
 
 // bootScript is the command that ssh runs on another host. It starts a deputy
 // from the launcher's executable, which it takes from the same path if it is the
-// same file there, and from its standard input if not. First it says which, as a
-// line "TOKEN have|need MACHINE".
+// same file there, and from its standard input if not. First it prints which of the two, as
+// a line "TOKEN have|need MACHINE".
 //
 // The executable at that path may have been put there by another user: it has to
 // belong to root or this user, must not be open to others, and is opened once

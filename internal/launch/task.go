@@ -7,7 +7,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
-// A task is what a deputy is to do: the ranks of one host.
+// A task describes the ranks that a deputy starts: those of one host.
 type task struct {
 	ID      string   // of the job
 	Host    string   // ARGON_HOST of the ranks, "" for none
