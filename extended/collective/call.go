@@ -73,7 +73,7 @@ func kindOf(w uint32) kind {
 	return kind(w)
 }
 
-// name is what a call of kind k is to a program.
+// name is the name of a call of kind k in messages.
 func (c *Member) name(k kind) string {
 	switch k {
 	case kindAgree:
@@ -89,7 +89,7 @@ func (c *Member) name(k kind) string {
 	return kindNames[k]
 }
 
-// call is what must be the same on all ranks in one collective call.
+// call has the arguments that must be the same on all ranks in one collective call.
 type call struct {
 	size uint64 // bytes that a rank contributes, or is a unit of these
 	root uint32 // or, of a large AllReduce, the size of an element

@@ -147,7 +147,7 @@ func (c *Member) check(a *Call) error {
 	return nil
 }
 
-// wrong is what is wrong with the arguments of a, or nothing.
+// wrong describes the first fault in the arguments of a, "" if there is none.
 func (c *Member) wrong(a *Call) string {
 	if uint(a.root) >= uint(c.size) {
 		of := "job"
@@ -207,7 +207,7 @@ func (a *Call) counted() (bytes int, name string) {
 	return 1, "bytes"
 }
 
-// wrongUnits is what is wrong with the length of block r.
+// wrongUnits describes the fault in the length of block r, "" if there is none.
 func (a *Call) wrongUnits(r int, b []byte) string {
 	if a.unit > 0 && multiple(len(b), a.unit) {
 		return ""

@@ -4,7 +4,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// card is what broadcasts to all ranks of the job use where the conduit's cards have a
+// card serves broadcasts to all ranks of the job where the conduit's cards have a
 // barrier and its switches replicate messages: the receivers say that they are ready by the
 // barrier, instead of to the rank above each, and the root sends each piece once. A
 // reduction, or a gathering, with the result on all ranks needs no barrier for that: the root
@@ -156,7 +156,8 @@ func (k *card) wait(root int, ok func() bool) error {
 	return err
 }
 
-// missing says which ranks the barrier waits for, if this rank waits for any. Called with mu held.
+// missing names the ranks that the barrier waits for, if this rank waits for any. Called with
+// mu held.
 func (k *card) missing() string {
 	if !k.waits {
 		return ""

@@ -322,7 +322,7 @@ func (k *counted) waited(c *Member, b *blanks) error {
 	return h.Wait()
 }
 
-// schedule is what all ranks of a job transfer in a call.
+// schedule has the transfers of all ranks of a job in a call.
 func (k *counted) schedule(m *member, n int, call func(c *Member, b *blanks) error) ([][]transfer, error) {
 	steps := make([][]transfer, n)
 	err := k.planned(m, n, func(p *planner, r int) error {
@@ -351,8 +351,8 @@ func (k *counted) planned(m *member, n int, do func(p *planner, r int) error) er
 	return errors.Join(all...)
 }
 
-// same is what rank 0 of n ranks transfers in a call, if all others transfer the same with all
-// ranks so much higher.
+// same has the transfers of rank 0 of n ranks in a call, if those of rank r are the same with
+// all ranks r higher.
 func (k *counted) same(m *member, n int, call func(c *Member, b *blanks) error) ([]transfer, error) {
 	first, err := k.planner(m, k.blanks(n)()).of(0, call)
 	if err != nil {
@@ -395,7 +395,7 @@ func walk(n int, steps ...[]transfer) (messages, depth int, err error) {
 	for r := range steps {
 		todo = append(todo, r)
 	}
-	// took is what has come to rank r of its partner in s, which is taken then.
+	// took takes the mail that has come to rank r from its partner in s.
 	took := func(r int, s transfer, ready bool) (m mail, ok bool) {
 		k := slices.IndexFunc(boxes[r], func(m mail) bool {
 			return m.src == s.rank && m.dir == s.dir && m.far == s.far && m.ready == ready
@@ -624,7 +624,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// walked is what a walk found of a call.
+// walked has the figures that a walk found of a call.
 type walked struct {
 	seen
 	depth int

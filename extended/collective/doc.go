@@ -76,9 +76,9 @@
 // (conduits.Card), broadcasts to all ranks of the job of three and more use
 // them: ranks say by the barrier that they are ready, and the root sends once.
 //
-// The receiver begins: it says what it is ready for and
+// The receiver begins: it tells the sender its call and
 // where the data will land, and only then does the sender send; one that has to
-// wait for that says what it is about to send. So nothing has to be queued, ranks
+// wait for that tells the receiver its own call. So nothing has to be queued, ranks
 // may be skewed as they like, and a rank that waits has told its partner which call
 // it is in: calls that do not match are found by the partner, and all ranks are
 // told.

@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// Config is what the user of a Member chooses. The zero value is good.
+// Config has the options of a Member. The zero value is good.
 type Config struct {
 	// Names has messages to people speak of the layer above; nil for this package's
 	// own. All ranks of a process may share it, which is read and not copied.
@@ -25,14 +25,14 @@ type Names struct {
 	Package string // what errors begin with, before a colon
 	Agree   string // what an Agree is for, such as "a collective allocation"
 	Leave   string // what Leave is called at
-	// Handlers is what the names of handlers begin with; "collective", or
+	// Handlers is the prefix of the names of handlers; "collective", or
 	// "gas.collective" for package gas. The same on all ranks.
 	Handlers string
 }
 
 var ownNames = Names{Package: "collective", Agree: "an agreement", Leave: "the end of the program", Handlers: "collective"}
 
-// Combine is what a reduction does with the data of two ranks, or of two groups of
+// Combine is the operation of a reduction on the data of two ranks, or of two groups of
 // ranks: it has acc hold their combination. Both are as long as what the ranks gave, in
 // begins at a multiple of 8 bytes of this process's memory, and so does acc if
 // it does in the call. It is called by the goroutine that is in the collective, and does

@@ -551,7 +551,7 @@ func (o *op) lacking() int {
 	return c.job(peer)
 }
 
-// Blocked says what the call waits for; it makes a Handle a conduits.Blocked.
+// Blocked names the ranks that the call waits for; it makes a Handle a conduits.Blocked.
 func (h Handle) Blocked() string {
 	if h.taken() != nil {
 		return "a call that is over"

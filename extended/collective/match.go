@@ -260,7 +260,7 @@ func (c *Member) failed(d call, seq uint32, err error) error {
 	return &errs.PeerError{Rank: p.Rank, Op: c.callNumber(seq) + ", " + c.text(d), Err: p.Err}
 }
 
-// callNumber says which call is number seq.
+// callNumber names call seq in messages: by its number on this member, and the team's.
 func (c *Member) callNumber(seq uint32) string {
 	s := "collective call " + strconv.FormatUint(uint64(seq-c.first()), 10)
 	if c.team != nil {

@@ -22,7 +22,7 @@ type step struct {
 	seed uint64
 }
 
-// block is what rank gives for rank to.
+// block is the data that rank gives for rank to.
 func (s step) block(rank, to int) []byte {
 	rnd := rand.New(rand.NewPCG(s.seed, uint64(rank)<<20|uint64(to)))
 	b := make([]byte, s.n)

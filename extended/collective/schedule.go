@@ -56,7 +56,7 @@ func (w *work) local(do int, buf, from []byte) {
 func (w *work) merge(acc, in []byte) { w.local(stageCombine, acc, in) }
 func (w *work) copy(to, from []byte) { w.local(stageCopy, to, from) }
 
-// call is what must be the same on all ranks.
+// call has the arguments of a that must be the same on all ranks.
 func (a *Call) call() call {
 	d := call{kind: a.kind, root: uint32(a.root), size: uint64(len(a.own))}
 	switch a.kind {
@@ -92,7 +92,7 @@ type work struct {
 	*lists
 }
 
-// lists are what calls need that take many lists; other calls have none.
+// lists has the state of calls that take many lists; other calls have none.
 type lists struct {
 	posted     int // see direct
 	block      int // of an AllReduce that is made directly, of each rank
@@ -277,7 +277,7 @@ func (w *work) gather(root int, own, buf []byte) {
 }
 
 // collect has the data of the ranks below this one land in buf, which begins with its own,
-// and sends all of it up. below says which bytes are from the place at distance 2^i.
+// and sends all of it up. below returns the bytes that come from the place at distance 2^i.
 func (w *work) collect(root int, buf []byte, below func(i int) (from, n int)) {
 	c := w.c
 	p := c.relative(root)

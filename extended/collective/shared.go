@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/internal/conc"
 )
 
-// shared is what calls with few bytes use where all ranks share memory. Each rank writes what
+// shared serves calls with few bytes where all ranks share memory. Each rank writes what
 // it gives into its slot, and reads the slots of the ranks whose data it needs: nothing is
 // sent. Two ranks have their slots for up to pairBytes in one line: the one that comes later
 // finds what it reads in the line that it has just taken to write its own.
@@ -43,10 +43,10 @@ type group struct {
 	at    int // of them, this rank's
 }
 
-// slot is a word that says which call the words behind it are of.
+// slot begins with a word that names a call; the words behind it are data of that call.
 type slot []atomic.Uint64
 
-// awaited says that the slots with numbers from to to-1 of a group are to be of call word.
+// awaited is a wait until the slots with numbers from to to-1 of a group are of call word.
 type awaited struct {
 	g        *group
 	word     uint64
@@ -532,7 +532,7 @@ func (s *shared) leaf(r int) *atomic.Uint64 {
 	return &slotOfRank(s.ep, r, 0, int(s.lines.phase&1))[0]
 }
 
-// missing says which ranks the call waits for, if it waits here. Called with Member.mu held.
+// missing names the ranks that the call waits for, if it waits here. Called with Member.mu held.
 func (s *shared) missing() string {
 	if s.now.g == nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// team is what an endpoint has that is not of all ranks of the job.
+// team is the part of a Member that only one of fewer ranks than the job's has.
 type team struct {
 	world  *Member // of the job
 	number uint16  // the same on all members, which are in no other team of it; not 0
@@ -36,7 +36,7 @@ func (t *team) planned(s *stage) bool {
 // maxTeams is how many team numbers there are; they travel as 16 bits.
 const maxTeams = 1<<16 - 1
 
-// numbers is what is known of a rank's team numbers.
+// numbers has the team numbers that a rank uses or has heard of.
 type numbers struct {
 	by    map[uint16]*Member // what was heard of a number, also when its team is closed
 	taken map[uint16]bool    // by a team, or by a Split that is being made
@@ -117,7 +117,7 @@ func (c *Member) teamAt(number uint16) *Member {
 	return t
 }
 
-// used says which numbers from first on, 64 of them, are taken: by bits.
+// used returns a bit for each of the 64 numbers from first on, set if the number is taken.
 func (c *Member) used(first int) (set uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +159,7 @@ func (c *Member) world() *Member {
 	return c.team.world
 }
 
-// share is what a rank says in Split.
+// share is the contribution of a rank to a Split.
 type share struct {
 	colour, key, rank int
 	seq               uint32
@@ -240,7 +240,7 @@ func or(acc, in []byte) {
 	}
 }
 
-// members is what all ranks say, by rank.
+// members gathers the shares of all ranks, by rank.
 func (c *Member) members(own share) ([]share, error) {
 	all := make([]byte, shareSize*c.size)
 	mine := all[shareSize*c.rank:][:shareSize]

@@ -255,7 +255,7 @@ func (c *Member) tell(rank int, h am.HandlerID, word, seq uint32, d call) error 
 	return c.e.RequestShort(c.job(rank), h, seq, word, uint32(d.kind), d.root, lo, hi)
 }
 
-// sent is what a stage that sends came to.
+// sent is the outcome of a stage that sends.
 func sent(ok bool, err error) (int, error) {
 	if err != nil || ok {
 		return stageDone, err
@@ -274,7 +274,8 @@ func (w *work) held(s *stage) bool {
 	return w.link.land.complete()
 }
 
-// look reports whether what stage s waits for has come, and takes it then: data is what has landed.
+// look reports whether what stage s waits for has come, and takes it then: data has the bytes
+// that landed.
 func (w *work) look(s *stage) (data []byte, held bool, err error) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -381,10 +382,10 @@ func (c *Member) waited(err error, ok func() bool) error {
 	return err
 }
 
-// ErrStopped is what Leave returns when its stop has said so.
+// ErrStopped is the error of a Leave that its stop has ended.
 var ErrStopped = errs.NotReady("collective: the end of the program was given up, as the caller of Leave asked")
 
-// Blocked says which rank the call waits for; it makes c a conduits.Blocked.
+// Blocked names the ranks that the call waits for; it makes c a conduits.Blocked.
 func (c *Member) Blocked() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
