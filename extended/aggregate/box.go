@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Spec says what a box is for.
+// Spec describes a box.
 type Spec struct {
 	Name string // for messages to people; the same on all ranks
 	Size int    // of an item, bytes: 1 to MaxItem
@@ -44,7 +44,7 @@ type Box struct {
 	sent, handled uint64 // batches
 }
 
-// peer is what a box has to do with one rank.
+// peer is the state of a box for one rank.
 type peer struct {
 	b      *Box
 	rank   int
@@ -196,7 +196,7 @@ func (b *Box) awaitRoom() error {
 	}
 }
 
-// stuck is what a push to b waits for.
+// stuck is the rank of b with the most bytes queued.
 func (b *Box) stuck() stuck {
 	var worst *peer
 	for _, p := range b.c.todo {
@@ -210,7 +210,7 @@ func (b *Box) stuck() stuck {
 	return stuck{b.spec.Name, worst.rank, worst.queued}
 }
 
-// stuck is the rank that most waits to be sent to.
+// stuck is a rank that a push waits for, and how many bytes are queued for it.
 type stuck struct {
 	name  string
 	rank  int

@@ -23,10 +23,10 @@ const (
 	// mostBatch is the largest batch. On two ranks of conduit shm updates of 8 bytes take
 	// 15 % longer each in batches of 1 KiB, and as long in those of 16 KiB.
 	mostBatch = 4096
-	// window is what a box has sent to a rank and what that has not handled yet, at most:
-	// the memory that a receiver needs for each sender of a box.
+	// window is how many bytes a box has sent to a rank that this has not handled yet, at
+	// most: the memory that a receiver needs for each sender of a box.
 	window = 64 << 10
-	// backlog is what waits in a box to be sent when Push and Send wait for room.
+	// backlog is how many bytes wait in a box to be sent before Push and Send wait for room.
 	backlog = 64 << 10
 	// budget is for the buffers of Push in one box: where many destinations are in use,
 	// each has its share, but leastBatch.
@@ -34,9 +34,9 @@ const (
 	leastBatch = 256
 )
 
-// Config is what the user of an Aggregator chooses. The zero value is good.
+// Config has the options of an Aggregator. The zero value is good.
 type Config struct {
-	// Package is what errors begin with, before a colon, and the names of handlers, before
+	// Package is the prefix of errors, before a colon, and of the names of handlers, before
 	// ".aggregate"; "" for this package's own.
 	Package string
 }

@@ -55,7 +55,7 @@ func (b busy) hops() (all []hop) {
 	return all
 }
 
-// memory is what b has for all its hops: of buffers, and of all.
+// memory is how many bytes b has for all its hops: in buffers, and in all.
 func (b busy) memory() (buffers, all int) {
 	for _, p := range b.packs {
 		buffers += cap(p.items) + 4*cap(p.ranks)

@@ -41,7 +41,7 @@ func parse(b []byte) (token, error) {
 // target is where a token goes that has left hops.
 func (k token) target(ranks int) int { return int((k.id*2654435761 + k.left*40503) % uint32(ranks)) }
 
-// plan is what a job pushes.
+// plan has the pushes of a job.
 type plan struct {
 	network            string
 	ranks, size        int

@@ -26,7 +26,7 @@ var (
 
 const handlerSpark = am.FirstClient
 
-// ledger is what is known of a whole job, whose ranks run one at a time.
+// ledger has the counts of a whole job, whose ranks run one at a time.
 type ledger struct {
 	begun, over int    // pushes, sends and sparks; those that were handled
 	lastWave    uint32 // the highest wave of any rank when the last of them was

@@ -110,7 +110,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// counters are what the ranks of a job have counted.
+// counters has the sums of the counts of a job's ranks.
 type counters struct {
 	items, batches uint64        // of other ranks, and the messages that they took
 	slowest        time.Duration // of items

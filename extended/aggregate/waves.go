@@ -8,12 +8,12 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Party is what Sync waits for the end of.
+// Party is work whose end Sync waits for.
 type Party interface {
 	// Flush sends what is kept back, without waiting, and reports whether nothing is left to do
 	// on this rank: what it does next, something from another rank makes it do.
 	Flush() (idle bool, err error)
-	// Counts are how many messages this rank has sent so far, and how many it has handled.
+	// Counts returns how many messages this rank has sent so far, and how many it has handled.
 	// Messages that a handler caused are counted before its own counts as handled.
 	Counts() (sent, handled uint64)
 }
@@ -253,7 +253,7 @@ func flush(parties []Party) (idle bool, err error) {
 	return idle, nil
 }
 
-// awaited says what a Sync waits for.
+// awaited describes the ranks and the event that a Sync waits for.
 func (c *Aggregator) awaited(what string, entered bool) awaited {
 	w := awaited{c: c, what: what, rank: -1, wave: c.waves.wave}
 	switch {
