@@ -11,8 +11,7 @@ import (
 )
 
 // The owner does on request the accesses that a process cannot make to its memory. A
-// rank has a desk in the job's memory, with places for questions; a place's state
-// says whose turn it is:
+// rank has a desk in the job's memory, with places for questions, each with a state:
 //
 //	free -> posted    by the asker, which then tells the owner by a bit in the owner's
 //	                  registry, by its ctlOpenSeq, and by waking it
@@ -47,7 +46,8 @@ const (
 	askAtomic
 )
 
-// question is an access that another rank is asked for. Want is what has not been reported yet.
+// question is an access that another rank is asked for. Want holds the events that have not been
+// reported yet.
 type question struct {
 	conduits.Access
 	of   *Endpoint // the lane that asks

@@ -23,7 +23,7 @@ const (
 	lostAudits = 4
 )
 
-// audit is what a rank remembers from one audit to the next of what it receives by a ring.
+// audit has the sums of a ring that a receiver keeps from one audit to the next.
 type audit struct {
 	came, told sum    // which differed
 	times      int    // how often that has been found
@@ -85,7 +85,7 @@ func sumAt(p *uint64) (s sum) {
 	return s
 }
 
-// auditSent tells the receiver how much r has carried, if that is what it was at the last
+// auditSent tells the receiver how much r has carried, if that has not changed since the last
 // audit.
 func (r *outRing) auditSent() string {
 	// A tail that is about to change is another one in the next audit, so that the lock,
@@ -142,7 +142,8 @@ func (r *inRing) auditCame(peer uint32) string {
 		ring(), r.head, came.messages, came.landed, told.sent>>1, told.messages, told.landed)
 }
 
-// nonsense says what a receiver has not written of the words that it tells r by.
+// nonsense describes a count of taken messages, or of bytes, that no receiver can have written
+// for r; "" if there is none.
 func (r *outRing) nonsense() string {
 	if h, seen := atomic.LoadUint64(r.head), r.limit-r.mask-1; h-seen > r.tail-seen {
 		return fmt.Sprintf("the ring of %vs to rank %d says that %d were taken, of %d that were sent, and it said %d", r.class, r.dst, h, r.tail, seen)

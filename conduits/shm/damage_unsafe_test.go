@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// printable says what is wrong with an error's text on a terminal.
+// printable returns an error if err's text is too long, or not printable on a terminal.
 func printable(err error) error {
 	s := err.Error()
 	if len(s) > 10*recMax {

@@ -74,7 +74,7 @@
 // # Parts
 //
 // An [Endpoint] is parts by value, so that a send or a poll reaches their fields without a
-// step more. Each has a file whose comment says what guards it:
+// step more. Each has a file whose comment names what guards it:
 //
 //	mailbox    rings, slots, credit (mailbox, poll, ring)    uses bell, memory, lifecycle
 //	waiter     idle, arm, sleep                              uses bell

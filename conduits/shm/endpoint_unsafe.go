@@ -31,7 +31,7 @@ type Endpoint struct {
 	*common
 }
 
-// common is what the lanes of a rank share.
+// common has the parts that the lanes of a rank share.
 type common struct {
 	lifecycle
 	memory
@@ -188,7 +188,7 @@ func checkLocal(size uint64) error {
 	return nil
 }
 
-// attaching says which ranks Attach waits for.
+// attaching names the ranks that Attach waits for.
 type attaching struct{ e *Endpoint }
 
 func (a attaching) Blocked() string {

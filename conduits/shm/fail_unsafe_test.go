@@ -20,7 +20,7 @@ func awaitArmed(e *Endpoint, n int) {
 	}
 }
 
-// peerFailed checks that err says which rank failed and why.
+// peerFailed checks that err names the rank that failed, and why.
 func peerFailed(err error, rank int, why string) error {
 	var pe *conduits.PeerError
 	switch {

@@ -32,7 +32,7 @@ type growth struct {
 // room is bytes [off, off+n) of the job's file.
 type room struct{ off, n uint64 }
 
-// A chunk is what is mapped of other ranks' memory at once. Fewer than that can be
+// A chunk is the unit in which other ranks' memory is mapped. The first mostChunks can be
 // reached by load and store; ranks ask for what lies beyond.
 const (
 	chunkShift = 30
@@ -90,7 +90,7 @@ func (j *job) unmap() {
 	}
 }
 
-// space is what the file system of the job's file can still take.
+// space is the room that is left in the file system of the job's file.
 func (g *growth) space() sys.Room {
 	g.mu.Lock()
 	defer g.mu.Unlock()

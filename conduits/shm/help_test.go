@@ -30,7 +30,7 @@ var forms = []form{
 	{"mapped/barrier", true, false},
 }
 
-// tb is what a test and a rapid test share.
+// tb has the methods that testing.T and rapid.T share.
 type tb interface {
 	Cleanup(func())
 	Name() string

@@ -87,7 +87,7 @@ type job struct {
 	watch  watcher
 }
 
-// localJob is what the ranks of an in-process job have beyond the layout.
+// localJob has the state of an in-process job beyond the layout.
 type localJob struct {
 	mu       sync.Mutex             // guards talks and the making of segments
 	talks    map[int]unsafe.Pointer // by talkIndex of places, made on first contact
@@ -98,7 +98,7 @@ type localJob struct {
 	reserved []reserved
 }
 
-// reserved is what reserve has mapped, and what unmaps it if nothing else does.
+// reserved is a mapping of reserve, and the cleanup that unmaps it if nothing else does.
 type reserved struct {
 	p       unsafe.Pointer
 	size    int64

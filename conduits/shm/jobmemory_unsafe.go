@@ -77,9 +77,9 @@ func (g *geometry) create(dir string, c conduits.Config) (*os.File, error) {
 	return nil, errs.Resource("shm: cannot make %s of shared memory for %d ranks: %v (%s)", sys.Amount(g.total()), g.n, err, why)
 }
 
-// room is what bounds the memory of a job of this geometry: how much memory there is, here
-// and in the file system of dir; what a process may map, for every rank maps all of it; and how
-// long a file may be, which grows when ranks register memory.
+// room has the bounds of the memory of a job of this geometry: how much memory there is, here
+// and in the file system of dir; how much a process may map, for every rank maps all of it; and
+// how long a file may be, which grows when ranks register memory.
 func (g *geometry) room(dir string, forbidden error, chosen bool) ([]conduits.Bound, error) {
 	talks := g.ctlOffset(g.n) + int64(g.n)*int64(min(g.n, 8))*int64(g.lanes)*int64(g.talk()) // if every rank talks to eight in all lanes
 	mapped := conduits.Addresses(false)

@@ -41,13 +41,13 @@ type lanes struct {
 	polled   []uint64   // of the watcher: the turns of lanes when it last looked
 }
 
-// looker is what goroutines of a lane know of the other lanes.
+// looker has the last look of a lane's goroutines at each of the other lanes.
 type looker struct {
 	mu sync.Mutex
 	at []regard
 }
 
-// regard is what was known of a lane when it was last looked at.
+// regard is the state of a lane at the last look.
 type regard struct {
 	turn    uint64        // its count of polls
 	since   time.Duration // when that was first seen

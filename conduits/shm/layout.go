@@ -158,7 +158,7 @@ const (
 // words and payload there: other headers are beside the status.
 var wordsAt = [4]int{0, 0, 0, 24}
 
-// geometry is what all ranks of a job must agree on.
+// geometry has the sizes that all ranks of a job must agree on.
 type geometry struct {
 	n       int // ranks
 	cells   int // of a conversation, a power of two

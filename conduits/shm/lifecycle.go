@@ -21,7 +21,7 @@ type seat struct {
 // word is a word of the block of this lane, at rank.
 func (s *seat) word(rank, off int) *uint32 { return s.j.p32(rank, s.lane, off) }
 
-// lifecycle is what this rank and its job have come to: attached, closed, failed. Any
+// lifecycle is the state of this rank and its job: attached, closed, failed. Any
 // goroutine reads and changes it; the first failure that failed is set to stays.
 type lifecycle struct {
 	seat

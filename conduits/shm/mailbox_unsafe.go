@@ -134,7 +134,7 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	return conduits.Ready
 }
 
-// firstSend is what Send rarely needs.
+// firstSend is the part of Send for a ring that is not open yet.
 //
 //go:noinline
 func (box *mailbox) firstSend(dst int, c conduits.Class, words uint64) *outRing {

@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// vectors are what system calls are prepared in.
+// vectors has buffers for the arguments of system calls.
 var vectors = sync.Pool{New: func() any { return new(sys.Pieces) }}
 
 // many transfers those pieces from the first on that take the same way, and returns how many

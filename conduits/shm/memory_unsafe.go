@@ -57,7 +57,7 @@ func (mem *memory) SegmentSize(rank int) uint64 {
 	return mem.sizes[rank-mem.first]
 }
 
-// SegmentRights is what this rank may do to rank's segment.
+// SegmentRights are the rights of this rank to rank's segment.
 func (mem *memory) SegmentRights(rank int) segment.Rights {
 	switch {
 	case !mem.near(rank):

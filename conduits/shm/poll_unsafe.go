@@ -242,7 +242,7 @@ func (box *mailbox) ahead(r *inRing) *uint64 {
 	return nil
 }
 
-// beside is what to fetch along with the next status of r: the second part of its cell
+// beside is a word to fetch along with the next status of r: in the second part of its cell
 // if the last message was a short one with words there. It is on its way then while the
 // status is awaited, and not when that has come, which is one transfer after the other:
 // half a round trip of 16 words, far, takes 1.43 x line in place of 1.65. Not of a medium

@@ -51,7 +51,7 @@ func eachWay(t *testing.T, f func(t *testing.T, w way)) {
 	}
 }
 
-// completion is what Complete has been told.
+// completion has the arguments of a call of Complete.
 type completion struct {
 	ev    conduits.Event
 	value uint64

@@ -100,8 +100,8 @@ func (e *Endpoint) unreached(a *conduits.Access) error {
 	return errs.BadArg("shm: %v: rank %d does not share this memory", a.Verb, a.Rank)
 }
 
-// refused is what an access that err refused ends with: for addresses of the
-// segment, which its View has refused, too, that is why.
+// refused is the error of an access that err refused: for addresses of the
+// segment, which its View has refused, too, the reason of View.
 func (e *Endpoint) refused(a *conduits.Access, err error) error {
 	if err == errClosed {
 		return err

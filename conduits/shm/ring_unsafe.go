@@ -350,7 +350,7 @@ func (box *mailbox) deliverLong(r *inRing, m *conduits.Message, p unsafe.Pointer
 	return true
 }
 
-// plain is what the status of message t begins with if it is short and near.
+// plain is the upper part of the status of message t if that is short and near.
 func plain(t uint64) uint64 { return (t+1)&stSeqMask<<(stSeqShift-stSkipShift) | stValid>>stSkipShift }
 
 // deliver is the rest of drain: everything but a short message beside its

@@ -26,7 +26,7 @@ var watchEvery = 100 * time.Millisecond // tests change it
 // unless it is stopped in between.
 const stalledLooks = 20
 
-// checks is what the watcher compares the job's memory with, and remembers. offer and
+// checks has the values that the watcher compares the job's memory with. offer and
 // all are Attach's; the rest is guarded by watcher.mu.
 type checks struct {
 	seat
@@ -39,7 +39,7 @@ type checks struct {
 	miscounts int
 }
 
-// watcher is what a process's watcher looks after.
+// watcher has the endpoints that a process's watcher looks at.
 type watcher struct {
 	once sync.Once
 	mu   sync.Mutex  // held during a look
@@ -117,9 +117,9 @@ func (j *job) look() bool {
 	return more || j.local != nil && atomic.LoadUint32(j.h32(hdrAttached)) < uint32(j.n)
 }
 
-// damage says what of the header, and of this rank's control block, is not what
-// this process knows that it must be; "" if all is well. What others may write is
-// looked at as far as every value that they write is known.
+// damage names a word of the header, or of this rank's control block, whose value this
+// process knows to be wrong; "" if all is well. Words that others may write are checked
+// if every value that they write is known.
 func (k *checks) damage() string {
 	j := k.j
 	if k.life.closed.Load() || j.hasFailed() {
