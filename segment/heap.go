@@ -286,7 +286,7 @@ func (h *Heap) free(a NLA, kind blockKind) error {
 	return nil
 }
 
-// HeapError says what is wrong with an address that a Heap was given.
+// HeapError is the error of an address that a Heap was given, with the reason.
 type HeapError struct {
 	At  NLA
 	Err error // what is wrong, without operation and address; matches ErrDoubleFree or ErrNotAllocated

@@ -84,7 +84,7 @@ type options struct {
 	files, args     []string
 }
 
-// macro is what -D may define.
+// macro matches the argument of -D.
 var macro = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=|$)`)
 
 func parse(args []string) (o options, err error) {

@@ -115,7 +115,7 @@ func run(o options, out io.Writer) error {
 	})
 }
 
-// size is what a search has reached.
+// size counts the vertices and edges that a search has reached.
 type size struct{ Vertices, Edges int64 }
 
 // measure adds up what all ranks have reached.

@@ -16,7 +16,7 @@ import (
 type heap struct {
 	own *segment.Heap
 	e   *am.Messenger
-	// answer is what has come of this thread's request, one at a time: none yet, or an answer.
+	// answer is the answer to this thread's request, 0 before it has come. There is one request at a time.
 	answer atomic.Uint32
 }
 

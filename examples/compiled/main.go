@@ -1,4 +1,4 @@
-// Compiled is what a compiler could make of a small UPC program: calls of packages am,
+// Compiled is a program such as a compiler could make of a small UPC program: calls of packages am,
 // extended, barrier and segment with plain arguments, started by package conduits/boot,
 // without package gas.
 //
@@ -107,7 +107,7 @@ func run(ranks, size int, out io.Writer) error {
 	})
 }
 
-// thread is what the program's runtime keeps of a UPC thread. A process may be several.
+// thread is the state of a UPC thread in the program's runtime. A process may be several.
 type thread struct {
 	x      *extended.Initiator
 	b      *barrier.Barrier
@@ -242,7 +242,7 @@ func (t *thread) element(i, size int, inner segment.Shared) error {
 // load is the element that p points to.
 func (t *thread) load(p segment.Shared) (uint64, error) { return t.x.GetValue(p.Thread, p.Addr, word) }
 
-// print says what came of it, and checks it.
+// print prints the result and checks it.
 func (t *thread) print(size int, out io.Writer) error {
 	var got [3]uint64
 	for k, at := range [...]segment.NLA{atSum, atLast, atWhere} {

@@ -102,7 +102,7 @@ func run(ranks, rounds int, out io.Writer) error {
 	})
 }
 
-// value is what rank puts in a round.
+// value is the word that rank puts in a round.
 func value(rank, round int) int64 { return int64((rank*7919 + round*104729) % 1000003) }
 
 // raise makes *largest at least v.

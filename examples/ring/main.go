@@ -46,7 +46,7 @@ const (
 	maxLaps              = 1 << 30
 )
 
-// station is what a rank knows of the token.
+// station is a rank's record of the token.
 type station struct {
 	visits atomic.Uint32 // how often it has come here
 	value  atomic.Uint64 // what it carried when it came last

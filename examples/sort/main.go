@@ -170,7 +170,7 @@ func merge(sorted [][]uint64) []uint64 {
 	return sorted[0]
 }
 
-// border is what a rank tells others of its part.
+// border has the ends of a rank's part, for the others.
 type border struct {
 	Count       uint64
 	First, Last uint64 // keys, if there are any

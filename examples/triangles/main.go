@@ -342,7 +342,7 @@ func common(a, b []uint32) (n uint64) {
 	return n
 }
 
-// result is what is found out about a graph. Its parts add up over the ranks, but
+// result has the figures of a graph. Its parts add up over the ranks, but
 // for the largest degree.
 type result struct {
 	edges, triangles, wedges, largest uint64
@@ -352,7 +352,7 @@ func (a result) add(b result) result {
 	return result{a.edges + b.edges, a.triangles + b.triangles, a.wedges + b.wedges, max(a.largest, b.largest)}
 }
 
-// use is what was moved, and what firehoses did.
+// use counts the bytes moved and the firehoses' hits and misses.
 type use struct {
 	lists, hits, misses, moves, pinned uint64
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/argon-go/argon/gas/dist"
 )
 
-// A tree is what the benchmark's flags say of one, and what is published of it.
+// A tree has the benchmark's flags for it, and its published figures.
 type tree struct {
 	binomial bool    // -t 0; else geometric, of one shape at all depths (-t 1 -a 3)
 	root     float64 // -b: children of the root, of a geometric tree on average of all nodes
@@ -41,7 +41,7 @@ type tree struct {
 	want count
 }
 
-// count is what a search finds.
+// count has the figures of a search.
 type count struct{ Nodes, Leaves, Depth uint64 }
 
 // combine is the count of two parts of a tree.
@@ -169,7 +169,7 @@ func (o *options) validate(args []string) error {
 	return nil
 }
 
-// found is what a rank contributes to the report.
+// found is a rank's share of the report.
 type found struct {
 	Count    count
 	Steals   uint64

@@ -10,7 +10,7 @@ import (
 // posting says how often a word is in a file.
 type posting struct{ File, Count uint32 }
 
-// entry is what the index has of a word.
+// entry is a word in the index.
 type entry struct {
 	Count    uint64
 	Postings []posting // in any order

@@ -76,7 +76,7 @@ func (o *options) validate(args []string) error {
 	return nil
 }
 
-// share is what one rank did.
+// share counts the work of one rank.
 type share struct {
 	Files, Bytes, Words uint64 // that it read
 	Binary              uint64 // files that it left out

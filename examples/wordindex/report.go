@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// report is what all ranks found together.
+// report sums the findings of all ranks.
 type report struct {
 	shares []share
 	all    share

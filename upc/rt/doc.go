@@ -1,4 +1,4 @@
-// Package rt is what programs of a compiler for UPC 1.3 call: every service of the language
+// Package rt has the functions that programs of a compiler for UPC 1.3 call: every service of the language
 // and its libraries, with plain arguments and without error results. It is a thin front of
 // packages gas and extended: a UPC thread is a rank.
 //

@@ -174,7 +174,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// A Grant is what a process has got.
+// A Grant is the server's answer to a claim.
 type Grant struct {
 	Files  map[string]*os.File // by what the server calls them; the caller's
 	Nested string              // not "": the process is a job of its own; why

@@ -1,4 +1,4 @@
-// Package jobenv is what a launcher and the processes of its job agree on, in one
+// Package jobenv names the variables by which a launcher speaks to the processes of its job, in one
 // table: the names of the environment variables by which a process learns its
 // place, what other launchers (Slurm, PMI, Open MPI, Kubernetes) say of it in
 // theirs, exit statuses, how sizes are written, and how many ranks there may be.

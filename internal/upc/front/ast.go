@@ -1,6 +1,6 @@
 package front
 
-// Op is what a Node is.
+// Op is the kind of a Node.
 type Op uint8
 
 // Expressions and statements. L, R and C are operands.
@@ -126,7 +126,7 @@ const (
 	Function
 )
 
-// Sym is what an identifier means.
+// Sym is the object that an identifier names.
 type Sym struct {
 	Name    string
 	Pos     Pos

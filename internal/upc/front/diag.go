@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%v: %s: %s", e.Pos, kind, e.Msg)
 }
 
-// Errors is what is wrong with a program, in the order in which it was found.
+// Errors has the mistakes of a program, in the order in which they were found.
 type Errors []*Error
 
 // Error is a line for each.
@@ -45,7 +45,7 @@ func (l Errors) Error() string {
 // maxErrors is how many errors are collected before the compiler gives up.
 const maxErrors = 20
 
-// stop is what a panic carries when the compiler gives up on a file.
+// stop is the value of the panic by which the compiler gives up on a file.
 type stop struct{}
 
 // reporter collects errors.

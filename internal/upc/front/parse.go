@@ -220,7 +220,7 @@ func (p *parser) startsType(t token) bool {
 	return p.typedef(t) != nil
 }
 
-// specs is what declaration specifiers say.
+// specs collects declaration specifiers.
 type specs struct {
 	typ      *Type
 	pos      Pos

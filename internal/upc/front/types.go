@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is what a type is, apart from its qualifiers.
+// Kind is the kind of a type, its qualifiers left out.
 type Kind uint8
 
 // The kinds, integers first, in the order of their ranks.
@@ -95,7 +95,7 @@ type Field struct {
 	Bits, Shift int64
 }
 
-// named is what messages call the type.
+// named is the type's name in messages.
 func (s *StructInfo) named() string {
 	if s.Tag == "" {
 		return "<anonymous>"

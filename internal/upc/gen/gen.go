@@ -102,7 +102,7 @@ func fileName(name string) string {
 	return string(append(s, "_c"...))
 }
 
-// unsupported is what a panic carries where no code can be made.
+// unsupported is the value of the panic where no code can be made.
 type unsupported struct{ err *front.Error }
 
 func (g *gen) refuse(p front.Pos, format string, args ...any) {

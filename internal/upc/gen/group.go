@@ -17,7 +17,7 @@ type group struct {
 // aheadMost is how many iterations' reads are done ahead.
 const aheadMost = 256
 
-// access is what a loop's body does to memory. What happens in every iteration has a number, in the
+// access collects the accesses to memory of a loop's body. What happens in every iteration has a number, in the
 // order of the program.
 type access struct {
 	i       *front.Sym
@@ -127,7 +127,7 @@ func (a *access) shared(n *front.Node) {
 	a.bad = a.bad || n.Mem == front.Strict || !scalarAccess(n.Type) || isBits(n)
 }
 
-// address is what is evaluated to know where a place is.
+// address sees the parts of n, a place, that are evaluated to find it.
 func (a *access) address(n *front.Node, sometimes bool) {
 	switch n.Op {
 	case front.Deref:

@@ -13,7 +13,7 @@ func (g *gen) emit(format string, args ...any) {
 	fmt.Fprintf(g.out, format+"\n", args...)
 }
 
-// capture is what f emits.
+// capture returns the text that f emits.
 func (g *gen) capture(f func()) string {
 	save := g.out
 	g.out = new(strings.Builder)

@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/internal/upc/front"
 )
 
-// windowKind says which elements a window has.
+// windowKind tells windows apart by their elements.
 type windowKind int
 
 const (
@@ -130,7 +130,7 @@ func spell(n *front.Node) (string, bool) {
 	return "", false
 }
 
-// changeSet is what a loop may change.
+// changeSet has the variables and memory that a loop may change.
 type changeSet struct {
 	vars    map[*front.Sym]bool // assigned to, or declared in it
 	unknown bool                // whatever static variables there are: by calls, and stores through pointers
