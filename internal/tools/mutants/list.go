@@ -738,7 +738,7 @@ var mutants = []mutant{
 	{
 		name:   "call-slot-reused",
 		defect: "an answer's slot cannot be told from its later uses",
-		file:   "gas/call_unsafe.go", test: "gas ^Test(CallsOnce|Futures|CallsOfAllSizes)$",
+		file:   "gas/call_unsafe.go", test: "gas ^TestFutureCombinators$",
 		old: "\tconc.Release32(&s.useNow, s.useNow+1)\n",
 		new: "",
 	},
