@@ -120,6 +120,7 @@ func (e *fakeEP) SegmentSize(rank int) uint64      { return uint64(len(e.job.seg
 func (e *fakeEP) SegmentRights(int) segment.Rights { return e.o.rights }
 func (e *fakeEP) Now() time.Duration               { return 0 }
 func (e *fakeEP) Err() error                       { e.mu.Lock(); defer e.mu.Unlock(); return e.err }
+
 func (e *fakeEP) Limits() conduits.Limits {
 	m := e.o.maxLong
 	if m == 0 {
