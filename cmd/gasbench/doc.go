@@ -104,6 +104,12 @@
 // waits for the first, and compares what came of them; its value is the time of
 // one of them.
 //
+// overlap/put, overlap/get, overlap/long: how much of a transfer goes on while rank 0 computes
+// for about as long as it takes. With c for the transfer alone, w for the work alone and b for
+// both, the transfer begun first and waited for last, the share is (c + w - b) / min(c, w),
+// the medians of bursts in turn. ARGON_PROGRESS=1 makes the figures of ranks that have
+// Config.Progress.
+//
 // component/...: parts of operations by themselves; what belongs to an operation and is not
 // named is not timed. component/post: a rank hands over 16 puts, or short messages of four
 // arguments, one after the other, and does not wait for them. component/complete: a Poll that
