@@ -49,6 +49,9 @@ func senderCases(j *job) []outcase {
 // bySenders has k goroutines send their part of count messages each, and one more that is
 // answered, and returns when all k answers have come.
 func (j *job) bySenders(k, count int) error {
+	if err := j.on(k, func() error { return nil }); err != nil { // whose first messages are answered, too
+		return err
+	}
 	want := j.s.pongs + uint64(k)
 	err := together(j, k, count, func(_, mine int) error {
 		var args [goroutineArgs]uint32
