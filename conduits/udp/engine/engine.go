@@ -269,6 +269,13 @@ func (e *Engine) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint3
 // at once and several puts share a datagram.
 const copied = 256
 
+// Larger puts, up to copiedMost bytes, are copied as long as fewer than copiedQueue datagrams of
+// small frames wait: their sender would wait for a round trip each.
+const (
+	copiedMost  = 4 << 10
+	copiedQueue = 64
+)
+
 // CopyMost is the most data of a long message that the engine copies, bytes.
 const CopyMost = 64 << 10
 
@@ -392,7 +399,7 @@ func (e *Engine) Put(dst int, to segment.NLA, src []byte, want conduits.Event, c
 	}
 	e.stats.Frames++
 	f := &p.flows[conduits.Request]
-	if len(src) <= min(copied, p.room-11) {
+	if n := len(src); n <= p.room-11 && (n <= copied || n <= copiedMost && f.smalls < copiedQueue) {
 		k := e.collect(p, f, 11+len(src))
 		at := len(k.frames)
 		k.frames = appendPut(k.frames, to, src)

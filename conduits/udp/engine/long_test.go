@@ -163,3 +163,43 @@ func TestLongRefused(t *testing.T) {
 		t.Errorf("memory %v, %+v", mem.b[:1], b.Stats())
 	}
 }
+
+// TestPutCopied begins puts while nothing can be sent: those that fit into a datagram are copied,
+// what has been copied arrives whatever becomes of the source, and no endless amount is.
+func TestPutCopied(t *testing.T) {
+	a, b, mem := pair(t, func(c *engine.Config) { c.Datagram = 1400 })
+	const size, most = 1000, 1 << 10
+	src := make([]byte, size)
+	want := bytes.Repeat([]byte{7}, size)
+	n := 0
+	for ; n < most; n++ {
+		copy(src, want)
+		ev, err := a.Put(1, at(0), src, conduits.SourceDone|conduits.RemoteDone, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev != conduits.SourceDone {
+			break
+		}
+		clear(src)
+	}
+	if n < 2 || n == most {
+		t.Fatalf("%d puts of %d bytes have been copied", n, size)
+	}
+	done := 0
+	for now := time.Duration(0); done <= n; now += time.Millisecond {
+		if now > time.Second {
+			t.Fatalf("%d of %d puts have ended", done, n+1)
+		}
+		carry(now, a, b)
+		for c, ok := a.NextCompletion(); ok; c, ok = a.NextCompletion() {
+			if c.Err != nil || c.Event&conduits.RemoteDone == 0 {
+				t.Fatalf("%+v", c)
+			}
+			done++
+		}
+	}
+	if !bytes.Equal(mem.b[:size], want) {
+		t.Error("other bytes have arrived")
+	}
+}

@@ -343,7 +343,7 @@ func TestReductionUndone(t *testing.T) {
 	// While a later one is missing b says which have come, and not only that all have.
 	var more [2][][]byte
 	for i := range more {
-		_, _ = a.Put(1, at(i), make([]byte, 300), conduits.RemoteDone, 3)
+		_, _ = a.Put(1, at(i), make([]byte, 2000), conduits.RemoteDone, 3)
 		more[i] = take(now, a)
 	}
 	exchange(more[1], 0)
