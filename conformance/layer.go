@@ -31,7 +31,7 @@ type stack struct {
 	ext *extended.Initiator
 }
 
-// layers is what each rank of a job brings to attach.
+// layers has the configurations with which each rank of a job attaches.
 type layers struct {
 	segment  uint64
 	handlers func(s *stack) []am.Entry // 128..255

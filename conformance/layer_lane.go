@@ -34,7 +34,7 @@ const (
 	hLane     = 200
 )
 
-// laneBook is what a rank has seen of the messages to hLane, by the Node that ran them.
+// laneBook has a rank's records of the messages to hLane, by the Node that ran them.
 type laneBook struct {
 	mu    sync.Mutex
 	nodes map[*gas.Node]*lanePage

@@ -83,7 +83,7 @@ type Step struct {
 //	signal                      Arg&1: set or add
 //	await                       the rank waits for words that Peer signals, comparison Arg%6
 //	test                        compare an own word, which no rank waits for
-//	wait try waitAll waitSome trySome tryAll    handles; Arg says which
+//	wait try waitAll waitSome trySome tryAll    handles, chosen by Arg
 //	again bogus                 a handle that is not outstanding
 //	sync trySync                the implicit set, category Arg
 //	begin end                   of an access region
@@ -187,7 +187,7 @@ var (
 	barrierForms  = []string{"", "", "", "anonymous", "anonymous", "mismatch"}
 )
 
-// action says what forms an action may have, and how often it comes.
+// action has the forms that an action may have, and how often it comes.
 type action struct {
 	do     string
 	weight int

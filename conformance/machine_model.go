@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// segmentUnit is what the sizes of segments are multiples of.
+// segmentUnit divides the sizes of segments.
 const segmentUnit = segment.PageSize
 
 // segmentSizes are those of the ranks, again and again.
@@ -44,12 +44,12 @@ type model struct {
 	offers   []offered
 }
 
-// move is what some ranks do at the same time.
+// move is a step that some ranks do at the same time.
 type move struct {
 	step  int // index in the program, -1 for what is not from it
 	ranks []int
 	run   func(a *actor)
-	// end is called when all are through, by one of them; it says what is wrong.
+	// end is called when all are through, by one of them; it describes a fault, or returns "".
 	// May be nil.
 	end func() string
 }
@@ -72,7 +72,7 @@ type span struct {
 	write        bool
 }
 
-// offered is what a rank told the barrier.
+// offered has the identifier and flags that a rank gave the barrier.
 type offered struct {
 	id    uint32
 	flags barrier.Flags

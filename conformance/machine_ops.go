@@ -309,7 +309,7 @@ func lessInt(t conduits.AtomicType, x, y uint64) bool {
 	return x < y
 }
 
-// applied is what an atomic leaves in a word, computed in the plainest way.
+// applied is the new value of a word after an atomic, computed in the plainest way.
 func applied(op conduits.AtomicOp, t conduits.AtomicType, old, a, b uint64) uint64 {
 	v := old
 	switch op {
@@ -452,7 +452,7 @@ func (m *model) signalled(rank, off int, op extended.SignalOp, v uint64) {
 	m.setWord(rank, off, 8, v)
 }
 
-// holds is what comparisons mean.
+// holds reports whether comparison c of word and v is true.
 func holds(c extended.Cmp, word, v uint64) bool {
 	return [...]bool{word == v, word != v, word > v, word >= v, word < v, word <= v}[c]
 }
@@ -548,7 +548,7 @@ func (m *model) await(s Step) {
 	}})
 }
 
-// waitFor is what a rank waits for.
+// waitFor describes a wait for words.
 type waitFor struct {
 	sigs     []segment.NLA
 	c        extended.Cmp

@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// arenaSize is what each rank of a bare program has beyond its segment, of Go
+// arenaSize is how many bytes each rank of a bare program has beyond its segment, of Go
 // memory and of mapped memory each: the arenas, of which it registers windows. In
 // the model's memory they follow the segments.
 const arenaSize = 3*segment.PageSize + 72

@@ -102,7 +102,7 @@ func (j *performance) blame(format string, args ...any) string {
 	return text
 }
 
-// stopped is what an actor panics with when it cannot go on.
+// stopped is the panic of an actor that cannot go on.
 type stopped struct{}
 
 // rank is the life of one rank.
@@ -171,7 +171,7 @@ type actor struct {
 	// arenas are the memory beyond the segment, the last of which is of mapping.
 	arenas  [arenas][]byte
 	mapping []byte
-	// counted are what the implicit and the own set hold, by category.
+	// counted has the operations of the implicit and the own set, by category.
 	counted map[string][]*flight
 }
 

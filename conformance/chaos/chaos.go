@@ -104,7 +104,7 @@ func (s *shared) lane(i int, ep conduits.Endpoint) *endpoint {
 	return e
 }
 
-// shared is what the lanes of a rank have together.
+// shared is the state that the lanes of a rank have together.
 type shared struct {
 	cfg      Config
 	rank     int
@@ -188,7 +188,7 @@ type completion struct {
 	left   int
 }
 
-// announcement is what was known when a goroutine armed.
+// announcement is the state of an endpoint when a goroutine armed.
 type announcement struct {
 	lies uint64
 	n    int // goroutines of this ticket slot
@@ -429,7 +429,7 @@ func (e *endpoint) poll(spin bool) int {
 	if !e.enter() {
 		if e.turns {
 			// Another goroutine polls below, so this runs nothing; but where ranks take
-			// turns it is what lets them.
+			// turns it lets the next one run.
 			e.Endpoint.Poll()
 		}
 		return e.tend()
@@ -590,7 +590,7 @@ func (e *endpoint) dueCompletion() (c completion, ok bool) {
 	return c, true
 }
 
-// Poison is what memory holds that its user must not look at any more.
+// Poison fills memory that its user must not look at any more.
 const (
 	poison     = 0xdb
 	poisonWord = 0xdbdbdbdb

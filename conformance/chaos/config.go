@@ -153,7 +153,7 @@ func (c *counters) counts() Counts {
 	}
 }
 
-// Done says what was done to ep so far; ok is false if ep is none of this
+// Done counts what was done to ep so far; ok is false if ep is none of this
 // package's.
 func Done(ep conduits.Endpoint) (c Counts, ok bool) {
 	e, ok := ep.(*endpoint)

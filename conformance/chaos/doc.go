@@ -13,7 +13,7 @@
 //
 // Everything is decided by one random stream a rank, made from the seed and the
 // rank: on a conduit that is deterministic the same seed gives the same run.
-// [Done] says what was really done to an endpoint.
+// [Done] counts what was really done to an endpoint.
 //
 // # Where messages wait
 //

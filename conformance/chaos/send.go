@@ -63,7 +63,7 @@ func (e *endpoint) lie(p float64) bool {
 	return false
 }
 
-// denied is what every send begins with: it answers NoCredit now and then, with
+// denied is the beginning of every send: it answers NoCredit now and then, with
 // or without having reserved and cancelled.
 func (e *endpoint) denied(dst int, c conduits.Class, words, payload int) (conduits.Status, bool) {
 	if !e.op() {

@@ -74,7 +74,7 @@ func (s *sink) enter(kind int) {
 	}
 }
 
-// memory is what the rank has at a.
+// memory is the rank's memory at a.
 func (s *sink) memory(a segment.NLA, n int) []byte {
 	if s.beyond != nil && !conduits.InSegment(s.p.EP, s.p.Rank, a, uint64(n)) {
 		return s.beyond(a, n)

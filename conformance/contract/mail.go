@@ -11,7 +11,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// exchange is what the ranks of a job send each other: parcels, whose shape and
+// exchange describes the messages that the ranks of a job send each other: parcels, whose shape and
 // contents follow from their number. So a receiver knows what must arrive, and
 // that it arrives exactly once, without asking the sender.
 type exchange struct {
@@ -491,7 +491,7 @@ func (m *mail) finish() {
 	m.Meet()
 }
 
-// Blocked says what finish waits for.
+// Blocked counts the messages and puts that finish waits for.
 func (m *mail) Blocked() string {
 	return fmt.Sprintf("conformance: have %d of %d requests, %d of %d replies, and %d puts under way",
 		m.sink.got[conduits.Request].Load(), m.x.requests[m.Rank].Load(), m.sink.got[conduits.Reply].Load(), m.asked.Load(), m.sources())

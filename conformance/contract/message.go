@@ -111,7 +111,7 @@ func checkMessagesOfThreads(c *Case) {
 	}
 }
 
-// checkSlots: a slot is what was asked for, and what it holds is not sent until
+// checkSlots: a slot has the size that was asked for, and what it holds is not sent until
 // Commit.
 func checkSlots(c *Case) {
 	c.Job(2, Small, func(p *Peer) {

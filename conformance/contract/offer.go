@@ -13,7 +13,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Offer is what a conduit offers beyond the least.
+// Offer has the limits and abilities of a conduit beyond the least.
 type Offer struct {
 	conduit string
 	Limits  conduits.Limits // of two ranks that ask for nothing special

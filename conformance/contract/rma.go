@@ -315,7 +315,7 @@ func checkRMASizes(c *Case) {
 	}
 }
 
-// Blocks of a segment are what a random operation may touch. Each of them is
+// Random operations touch blocks of a segment. Each block is
 // written by one rank only.
 const (
 	rmaBlock  = 256

@@ -17,8 +17,8 @@ var selfChecks = []Check{
 	{Name: "refused messages to oneself", Run: checkSelfRefused},
 }
 
-// checkSelf: no way to send runs anything, what is sent is what the buffers held
-// then, and a request that a rank sends to itself is not run inside another one.
+// checkSelf: no way to send runs anything, messages have the contents of the buffers at
+// the call, and a request that a rank sends to itself is not run inside another one.
 func checkSelf(c *Case) {
 	const words, bytes, rounds = 5, 300, 40
 	for _, n := range []int{1, 2} {

@@ -63,12 +63,12 @@ type Case struct {
 	reported int
 }
 
-// mostReports is how often a check says what is wrong: a broken conduit breaks
+// mostReports is how many faults a check reports: a broken conduit breaks
 // its promises again and again.
 const mostReports = 20
 
-// Errorf fails the check. What a goroutine that was left behind has to say when
-// the check is over is dropped, as is what one reads no more.
+// Errorf fails the check. Reports after mostReports, and those of goroutines that were left
+// behind when the check was over, are dropped.
 func (c *Case) Errorf(format string, args ...any) {
 	c.Helper()
 	c.mu.Lock()
@@ -258,7 +258,7 @@ func (s *Suite) once(t *testing.T, name string, k Check, seed uint64) {
 	k.Run(c)
 }
 
-// pattern is what go test -run wants for the test called name.
+// pattern is the argument of go test -run for the test called name.
 func pattern(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
@@ -278,7 +278,7 @@ type Peer struct {
 	met  int64 // calls of meet
 }
 
-// job is what the ranks of one run share in the test's memory.
+// job is the state that the ranks of one run share in the test's memory.
 type job struct {
 	eps   []conduits.Endpoint
 	met   atomic.Int64
@@ -337,10 +337,10 @@ func (p *Peer) caught(r any) {
 	}
 }
 
-// Waiting is what a rank of a check waits for, as a conduits.Blocked.
+// Waiting is the reason for which a rank of a check waits, as a conduits.Blocked.
 type Waiting string
 
-// Blocked says what for.
+// Blocked is the reason, after the name of the package.
 func (w Waiting) Blocked() string { return "conformance: " + string(w) }
 
 // Job opens a job of n ranks, runs body as each of them and closes the

@@ -105,7 +105,7 @@ func (w *Watch) moved() uint64 {
 	return n
 }
 
-// state is what the ranks do, as far as one can see.
+// state describes what the ranks do, as far as their endpoints tell.
 type state struct {
 	text string
 	busy bool // some of them are awake
@@ -158,8 +158,8 @@ func ask[T any](f func() T) <-chan T {
 // Guard calls f, which runs the job, and returns when it returns. If nothing moves
 // for pt.wait, or several times as long if ranks are awake, or pt.end comes,
 // complain is told, and the job is ended.
-// If f does not return even then, run returns without it, and says what the
-// goroutines of the job do.
+// If f does not return even then, Guard returns without it, with the stacks of the
+// goroutines of the job.
 func (w *Watch) Guard(pt Patience, complain func(text string), f func()) (stuck string) {
 	wait, end := pt.Wait, pt.End
 	over := make(chan struct{})
@@ -215,7 +215,7 @@ func (w *Watch) Guard(pt Patience, complain func(text string), f func()) (stuck 
 	return fmt.Sprintf("%s; what it does:\n%s", Stayed, stacks())
 }
 
-// stacks is what the goroutines do that conduits.Run and conduits.Go have started.
+// stacks are those of the goroutines that conduits.Run and conduits.Go have started.
 func stacks() string {
 	b := make([]byte, 1<<20)
 	var l []string

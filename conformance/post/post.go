@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// poster is what accesses are posted to.
+// poster is an endpoint to which accesses are posted.
 type poster interface {
 	Post(a *conduits.Access) (conduits.Event, error)
 }
