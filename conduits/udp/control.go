@@ -9,7 +9,7 @@ import (
 // segments, which have left, and whether the job has failed. Any goroutine may use it; a
 // change that another rank has made is followed by notify of the rank's endpoint.
 type control interface {
-	conduits.Blocked // says which ranks Attach waits for
+	conduits.Blocked // names the ranks that Attach waits for
 
 	// attach announces what this rank has attached.
 	attach(size uint64, rights segment.Rights) error

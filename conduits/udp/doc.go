@@ -23,7 +23,7 @@
 //
 // # Parts
 //
-// An [Endpoint] is made of parts, each in a file of its own whose comment says what guards
+// An [Endpoint] is made of parts, each in a file of its own whose comment names what guards
 // it. They use each other in this order:
 //
 //	mailbox    reserve, commit, poll, deliver; messages to oneself (self.go)  uses driver, memory
@@ -34,8 +34,8 @@
 //	lifecycle  rank, control, closed, failed
 //
 // Two interfaces lead out of it. A link carries datagrams in batches: a UDP socket, or the
-// simulator's (link.go). A control is what a rank knows of others beside datagrams: memory,
-// if all ranks are in one process; the rendezvous, if each is a process (control.go).
+// simulator's (link.go). A control tells a rank of others beside datagrams: by memory,
+// if all ranks are in one process; by the rendezvous, if each is a process (control.go).
 //
 // # Registered memory
 //
@@ -49,7 +49,7 @@
 //
 // Beside what the rendezvous needs, a rank of a job of processes reads ARGON_IFACE,
 // ARGON_AUTH (see package seal), ARGON_DATAGRAM, ARGON_DEADTIME and ARGON_HOST;
-// docs/knobs.md says what they do, and what counts if they are not set.
+// docs/knobs.md describes them, with their defaults.
 //
 // ARGON_AUTH and ARGON_DATAGRAM must be equal on all ranks, which the rendezvous
 // checks. All addresses are IPv4, or all are IPv6.

@@ -84,6 +84,6 @@ func Simulate(f sim.Faults, m seal.Mode) func(n int, c conduits.Config) ([]condu
 	}
 }
 
-// FirstTrip is what the engine takes the round trip to rank for before it has
+// FirstTrip is the round trip to rank that the engine assumes before it has
 // measured one; 0 means that it knows nothing.
 func (e *Endpoint) FirstTrip(rank int) time.Duration { return e.eng.Config().RTT(rank) }

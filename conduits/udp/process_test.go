@@ -28,7 +28,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// programs are what the ranks of the tests' jobs run, each rank a process.
+// programs are those of the ranks of the tests' jobs, each rank a process.
 var programs = map[string]func(){
 	"program":  program,
 	"compute":  compute,
@@ -57,7 +57,7 @@ type process struct {
 	out, err text
 }
 
-// text is what a process has written so far.
+// text is the output of a process so far.
 type text struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -75,7 +75,7 @@ func (x *text) String() string {
 	return x.b.String()
 }
 
-// rewrite is what the next rendezvous of begin says instead of ranks' addresses.
+// rewrite returns the addresses that the next rendezvous of begin gives in place of ranks' own.
 var rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
 
 // begin starts program as n processes that meet at a rendezvous on address host;
@@ -497,14 +497,14 @@ func TestVanish(t *testing.T) {
 	}
 }
 
-// describe says what a rank knows of its job.
+// describe prints the authentication and the conduit of a rank's job.
 func describe() {
 	e := joined()
 	fmt.Printf("%s %s\n", e.Limits().Authentication, e.Conduit())
 	testjob.Check(e.Close())
 }
 
-// trips says what round trips to others the rank begins with, milliseconds.
+// trips prints the round trips to others that the rank begins with, milliseconds.
 func trips() {
 	e := joined()
 	for r := range e.Size() {

@@ -30,7 +30,7 @@ type sealing struct {
 
 var _ engine.Sealer = (*sealing)(nil)
 
-// name is what the conduit's Limits name: the cipher, if there is one, and the mode.
+// name is Limits.Authentication: the cipher, if there is one, and the mode.
 func (a *sealing) name() string {
 	switch {
 	case a == nil:

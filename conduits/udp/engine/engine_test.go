@@ -109,7 +109,7 @@ func config(rank, size int) engine.Config {
 	}
 }
 
-// beforeWrap, seed by seed, is what the numbers of a job begin with: at 0, and so far
+// beforeWrap, seed by seed, is the first of the numbers of a job: 0, or so far
 // below 2^32 that the low halves which datagrams carry wrap early or later.
 func beforeWrap(seed uint64) uint64 {
 	return []uint64{0, 1<<32 - 1, 1<<32 - 20, 3<<32 - 150}[seed%4]

@@ -14,7 +14,7 @@ func (e *Engine) StartAt(n uint64) { e.first = n }
 // Forget has the next datagram taken for one that follows nothing.
 func (e *Engine) Forget() { e.run = run{} }
 
-// State is what datagrams of rank change.
+// State has the fields that datagrams of rank change.
 func (e *Engine) State(rank int) string {
 	p := e.peers[rank]
 	if p == nil {
@@ -28,7 +28,7 @@ func (e *Engine) State(rank int) string {
 	return s
 }
 
-// PathState is what an engine knows of the way to a peer.
+// PathState has the figures of an engine for the way to a peer.
 type PathState struct {
 	SRTT, RTTVar, Latest, Least, PTO time.Duration
 	Cwnd, Slow                       float64
@@ -46,5 +46,5 @@ func (e *Engine) Path(rank int) PathState {
 // ProbeTime is how long a probe of rank waits for its answer.
 func (e *Engine) ProbeTime(rank int) time.Duration { return e.probeTime(e.peer(rank)) }
 
-// Told is what a peer is told of an acknowledgement that waited for d.
+// Told is the delay that an acknowledgement which waited for d carries.
 func Told(d time.Duration) time.Duration { return delayOf(delayCode(d)) }

@@ -11,8 +11,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// amend makes a datagram of any bytes one that passes for rank 0's: what remains
-// to be checked is what it says.
+// amend makes a datagram of any bytes one that passes for rank 0's: its contents
+// remain to be checked.
 func amend(b []byte) {
 	if len(b) < 48 {
 		return

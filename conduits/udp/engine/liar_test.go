@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// A liar is rank 1 of a pair, which holds the key and says what it likes: its
+// A liar is rank 1 of a pair, which holds the key and sends any frames: its
 // datagrams are well numbered and acknowledge what there is, so that nothing but
 // their contents is wrong.
 type liar struct {
@@ -22,7 +22,7 @@ type liar struct {
 }
 
 // tell gives the engine frames of class c, as the next datagram or as one that it
-// has not had, and swallows what the engine says.
+// has not had, and drops the answers of the engine.
 func (l *liar) tell(c conduits.Class, frames ...[]byte) {
 	var body []byte
 	for _, f := range frames {

@@ -14,7 +14,7 @@ import (
 // is named.
 type path struct {
 	// Transmissions. Each has the next packet number, which is never used twice, so
-	// that an acknowledgement says which of several has arrived (RFC 9000, 12.3).
+	// that an acknowledgement names the one of several that has arrived (RFC 9000, 12.3).
 	pn       uint64
 	sent     []transmission // of the latest packet numbers: that of n at n % len
 	air      list           // under way, in the order of their packet numbers

@@ -63,7 +63,7 @@ func TestSamples(t *testing.T) {
 			least = rtt + kept
 		}
 		adjusted := rtt + kept
-		// The acknowledgement says what was waited in sixteenths, rounded down.
+		// The acknowledgement has the delay in sixteenths, rounded down.
 		told := engine.Told(kept)
 		if adjusted-told >= least {
 			adjusted -= told
@@ -298,7 +298,7 @@ func TestPersistentCongestion(t *testing.T) {
 
 // TestReductionUndone has datagrams taken for lost that have only been overtaken, while
 // the path has a queue: the window is reduced, stays so while any of them may be lost,
-// and is what it was once the last has turned up (RFC 9438, section 4.9.2).
+// and as large as before once the last has turned up (RFC 9438, section 4.9.2).
 func TestReductionUndone(t *testing.T) {
 	const rtt, queued = 225 * time.Microsecond, 450 * time.Microsecond
 	a, b, _ := pair(t, near)
@@ -340,7 +340,7 @@ func TestReductionUndone(t *testing.T) {
 	if cut >= before {
 		t.Fatalf("window of %v bytes, before %v: it is not reduced", cut, before)
 	}
-	// While a later one is missing b says which have come, and not only that all have.
+	// While a later one is missing b lists those that have come, and not only that all have.
 	var more [2][][]byte
 	for i := range more {
 		_, _ = a.Put(1, at(i), make([]byte, 2000), conduits.RemoteDone, 3)

@@ -42,7 +42,7 @@ type pathMTU struct {
 	at     time.Duration
 	count  int // PROBE_COUNT: how often that size was lost,
 	clean  int // and how often while nothing else was
-	lost   int // datagrams, but probes; before is what it was when the probe was sent
+	lost   int // datagrams, but probes; before is its value when the probe was sent
 	before int
 
 	// Rounds in which datagrams longer than base were lost since one arrived; the

@@ -112,7 +112,7 @@ func (p *path) alive() {
 }
 
 // TestSilence: a peer that is gone is dead after the dead time, at any round trip,
-// with probes that had time for an answer, and the error says what was heard.
+// with probes that had time for an answer, and the error describes what was heard.
 func TestSilence(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond} {
 		p := newPath(t, delay, func(c *engine.Config) { c.DeadTime = 10 * time.Second })

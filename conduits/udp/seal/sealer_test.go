@@ -325,7 +325,7 @@ func (w *world) start(t *rapid.T, rank int, inc uint64) {
 	}
 }
 
-// expect says what opening r at rank at must answer, and changes the model so.
+// expect returns the answer that opening r at rank at must give, and changes the model so.
 func (w *world) expect(r record, at int) Reason {
 	m := w.ranks[at]
 	if r.to != at || r.knew != 0 && r.knew != m.inc {
@@ -656,7 +656,7 @@ func TestLongTickets(t *testing.T) {
 				}
 			}
 			// The epoch may be 0 or the destination's, which is this bit here: only the
-			// ticket says which of them it was.
+			// ticket tells one from the other.
 			for bit := range 32 {
 				for _, learnt := range []bool{false, true} {
 					a, b := sealer(t, 1, 4, 7, mode), sealer(t, 2, 4, 1<<bit, mode)
@@ -815,7 +815,7 @@ func TestOldIncarnationCostsNoMemory(t *testing.T) {
 	}
 }
 
-// again is what opening a datagram for the second time answers.
+// again is the answer to opening a datagram for the second time.
 func again(m Mode) Reason {
 	if m == None {
 		return Accepted
@@ -1118,7 +1118,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkRefuse is what a stranger's datagram of 1,400 bytes costs, by how far
+// BenchmarkRefuse measures the refusal of a stranger's datagram of 1,400 bytes, by how far
 // it gets.
 func BenchmarkRefuse(b *testing.B) {
 	s := sealer(b, 2, 4, 9, Authenticated)
