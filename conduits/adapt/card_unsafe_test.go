@@ -45,7 +45,7 @@ func pages(n uint64) []byte {
 	return b[off : off+uintptr(n)]
 }
 
-// view is what others may do to the segment mem.
+// view is the view that others have of the segment mem.
 func view(mem []byte, rights segment.Rights) segment.View {
 	return segment.NewView(unsafe.Pointer(unsafe.SliceData(mem)), uint64(len(mem)), rights)
 }

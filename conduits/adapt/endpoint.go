@@ -65,7 +65,7 @@ type Endpoint struct {
 	stats    conduits.Stats
 }
 
-// peer is what a rank knows of another one, or of itself.
+// peer is the state of a rank for another one, or for itself.
 type peer struct {
 	credits [conduits.NumClasses]int   // messages of a class that may be sent to it
 	owed    [conduits.NumClasses]int   // of its messages, run since credit was last returned
@@ -155,8 +155,8 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.Parks, s.Wakes = e.waiters.parks.Load(), e.wakes.Load()
 }
 
-// Diagnosis says what the Transport has no room for and has not done yet, and what it says
-// itself if it is a conduits.Diagnoser.
+// Diagnosis counts the messages that the Transport has no room for and the accesses under
+// way, and adds the Transport's own Diagnosis if it is a conduits.Diagnoser.
 func (e *Endpoint) Diagnosis() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -244,7 +244,7 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 	return e.segments[rank].Size
 }
 
-// SegmentRights is what this rank may do to rank's segment.
+// SegmentRights are the rights of this rank to rank's segment.
 func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	switch {
 	case !e.attached.Load() || uint(rank) >= uint(e.size):

@@ -91,14 +91,14 @@ func (c *card) run(replies bool) int {
 	return n
 }
 
-// cards is what the cards of a job share.
+// cards has the state that the cards of a job share.
 type cards struct {
 	deal
 	all        []*card
 	atomically sync.Mutex
 }
 
-// deal says which capabilities the ranks of a job have.
+// deal describes the capabilities of the ranks of a job.
 type deal struct {
 	give  func(c *card) conduits.Transport
 	words int  // of a note

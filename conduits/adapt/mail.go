@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// kind says what a message between Transports is; see the package comment.
+// kind is the kind of a message between Transports; see the package comment.
 type kind uint32
 
 const (

@@ -29,8 +29,8 @@ type note struct {
 	regs    uint64 // registrations when the note came
 }
 
-// note is what the data of l takes along to dst: all of the message, or else a note,
-// and the message is sent.
+// note returns the words that the data of l takes along to dst: all of the message, or else
+// a note, and the message is sent.
 func (e *Endpoint) note(dst int, c conduits.Class, l *letter) []uint32 {
 	if all := l.words[:longWords+l.nwords]; len(all) <= e.notifyWords {
 		l.way = withData

@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// completion is what Complete is to be called with.
+// completion has the arguments for a call of Complete.
 type completion struct {
 	cookie uint64
 	event  conduits.Event
@@ -174,7 +174,7 @@ func (e *Endpoint) wordOf(id uint32) []byte {
 	return e.ops[id].word
 }
 
-// moved is what a put or get returns of which the Transport has said so.
+// moved returns the result of a put or get for which the Transport returned done and err.
 func (e *Endpoint) moved(id uint32, a *conduits.Access, done bool, err error) (conduits.Event, error) {
 	if !done && err == nil {
 		return 0, nil
@@ -228,7 +228,7 @@ func isFault(err error) bool {
 	return errors.As(err, &fault)
 }
 
-// explain says which operation on which rank has ended with err.
+// explain is the error of an operation on rank that has ended with err.
 func (e *Endpoint) explain(verb conduits.Verb, rank int, err error) error {
 	switch {
 	case isFault(err):
@@ -241,7 +241,7 @@ func (e *Endpoint) explain(verb conduits.Verb, rank int, err error) error {
 	return err
 }
 
-// departed is what operations on a rank that has left end with.
+// departed is the error of operations on a rank that has left.
 func (e *Endpoint) departed(verb conduits.Verb, rank int) error {
 	return &conduits.PeerError{Rank: rank, Op: e.name + ": " + verb.String(), Err: errLeft}
 }
