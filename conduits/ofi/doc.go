@@ -52,7 +52,7 @@
 // the one endpoint.
 //
 // Conduit hybrid-ofi (package shmofi) is argon's shared memory inside a host and this one, as
-// [Far], between hosts: the segment lies in the host's shared memory, and is what is
+// [Far], between hosts: the segment lies in the host's shared memory, and is
 // registered here; of memory beyond it hybrid has the other part's unit tell this one. It looks here as often as hybrid looks at its socket, and parks in shared
 // memory while a goroutine waits for the completion queue's descriptor.
 //

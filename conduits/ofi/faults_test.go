@@ -188,7 +188,7 @@ func TestSilentWhenFailed(t *testing.T) {
 	}
 }
 
-// peers0 is what is kept of rank 0.
+// peers0 is the peer for rank 0.
 func (t *transport) peers0() *peer {
 	t.mu.Lock()
 	defer t.mu.Unlock()

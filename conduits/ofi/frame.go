@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 )
 
-// A frame is what one message of libfabric carries: a header and records of one class.
+// A frame is the contents of one message of libfabric: a header and records of one class.
 // Numbers are little-endian.
 //
 //	byte   0  job, 4 bytes: frames of another job are dropped

@@ -16,7 +16,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// modes are what the provider is made to ask for; 0 is what it does by itself.
+// modes are the demands that the provider is made to have; 0 leaves it its own.
 var modes = map[string]uint64{
 	"plain":       0,
 	"keys":        1 << 63, // chosen by the provider, which no mode of its own says

@@ -231,7 +231,7 @@ func (t *transport) there(op *operation) (remote, key uint64) {
 	return c.base + uint64(op.addr-segment.AttachBase), c.key
 }
 
-// local is what the provider has to know of the local side of an access, with
+// local is the registration of the local side of an access, for providers with
 // FI_MR_LOCAL: the segment is registered, and so is memory that the rank has registered, lent
 // then. Other memory is registered for the one access, a loan. Nothing is kept of that:
 // the Go runtime gives memory back to the system and takes it again (MADV_DONTNEED) without a

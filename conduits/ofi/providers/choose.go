@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// HowTo is what a build with libfabric needs, for errors and usage texts.
+// HowTo tells how to build with libfabric, for errors and usage texts.
 const HowTo = "install libfabric (apt-get install libfabric-dev, or the site's module), and build gasrun and the program with go build -tags ofi, which needs a C compiler and cgo (CGO_ENABLED=1)"
 
 // NotBuilt is the error of a build that does not know the library; it tells how to make one that
@@ -76,10 +76,10 @@ func find(name string) rule {
 	return rule{name: name, class: Unknown}
 }
 
-// WaitOf is what is known of the wait object of the provider of that name.
+// WaitOf is the kind of wait object that the provider of that name has.
 func WaitOf(name string) Wait { return find(name).wait }
 
-// Wish is what a job asks for. The zero value leaves the choice to the rules.
+// Wish has the options of a job for its provider. The zero value leaves the choice to the rules.
 type Wish struct {
 	// Name is the provider that is to be used, "" for any: as fi_getinfo says it, or its part
 	// before a semicolon if no provider is called just that. Knob: gasrun -provider, ARGON_PROVIDER.
@@ -118,7 +118,7 @@ func Choose(list []Provider, w Wish) []Choice {
 	return all
 }
 
-// judge is what can be said of a provider alone.
+// judge is the verdict on a provider alone.
 func judge(p Provider, list []Provider, w Wish) Choice {
 	r := find(p.Name)
 	if r.class == Hardware && imitated(p.Domain) {

@@ -1,4 +1,4 @@
-// Package providers says which of libfabric's providers a job should use, and why not
+// Package providers chooses among libfabric's providers for a job, and tells why not
 // the others. [List] asks the library (fi_getinfo) what the machine has, in a build with
 // the tag ofi; [Choose] puts that in order, in plain Go that needs neither the library nor
 // the tag.

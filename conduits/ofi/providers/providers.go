@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Caps are what an endpoint can do: capabilities of fi_getinfo(3), as far as they matter
+// Caps are an endpoint's capabilities, of fi_getinfo(3), as far as they matter
 // here.
 type Caps uint32
 
@@ -27,8 +27,8 @@ const (
 // that keep messages behind writes (OrderSAW) give that up for it, as tcp;ofi_rxm does.
 const Asked = CapMsg | CapRMA
 
-// required are what a provider has to offer; some name the parts of MSG and RMA only if
-// these are not all there.
+// required are the capabilities that a provider has to offer; some name the parts of MSG and
+// RMA only if these are not all there.
 const required = CapMsg | CapRMA
 
 var capNames = []string{
@@ -83,7 +83,7 @@ var modeNames = []string{"FI_CONTEXT", "FI_CONTEXT2", "FI_MSG_PREFIX", "another 
 // String lists the libfabric names.
 func (m Mode) String() string { return join(uint64(m), modeNames) }
 
-// Order is what does not overtake: msg_order of fi_endpoint(3).
+// Order lists the operations that do not overtake others: msg_order of fi_endpoint(3).
 type Order uint32
 
 // The orders.

@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// TestWithout: a build without the library says what to install and how to build.
+// TestWithout: the error of a build without the library names what to install and how to build.
 func TestWithout(t *testing.T) {
 	list, err := List()
 	if list != nil || !errors.Is(err, errs.ErrNotSupported) || Library() != "" {

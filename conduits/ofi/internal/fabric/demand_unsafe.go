@@ -22,7 +22,7 @@ const (
 // Demand has e ask for more of its caller than its provider does: MRVirtAddr, MRLocal,
 // MRRaw, MRAllocated, NoDelivery, NoSAW, Called, and keys that are chosen here in place of the provider's. It stands for cards that are
 // not at hand, in tests: what keeps to its rules is done by the provider, and what does not
-// is a panic that says which rule. All endpoints of a job lie in one process then, and all are asked.
+// is a panic that names the rule. All endpoints of a job lie in one process then, and all are asked.
 // A context that is posted again before it is over is such a mistake, too, whatever modes are: a
 // provider with FI_CONTEXT would overwrite what it keeps there. Before the first Register.
 func (e *Endpoint) Demand(modes uint64) {
@@ -269,8 +269,8 @@ func (d *domain) over(all []Done, n int) int {
 	return len(told)
 }
 
-// Held is what the provider keeps for e: how many registrations, and how many keys that MapKey has made; and
-// what the registrations may be used for. The keys and uses are known with Demand alone.
+// Held counts the registrations of e and the keys that MapKey has made, and lists the uses
+// that the registrations allow. The keys and uses are known with Demand alone.
 func (e *Endpoint) Held() (regions, mapped int, uses []uint64) {
 	for _, r := range unsafe.Slice(e.c.regions, int(e.c.nregions)) {
 		if r != nil {

@@ -36,7 +36,7 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// A Kind is what an operation does.
+// A Kind is the kind of an operation.
 type Kind uint32
 
 // The kinds.
@@ -105,9 +105,9 @@ const (
 	OrderSAW    = C.FI_ORDER_SAW
 )
 
-// asks are what a provider is asked for, until it has it: messages behind messages and
-// behind writes, and writes that are over when their data is in place; or else one of
-// these, or neither.
+// asks are the orders and completions that a provider is asked for, in turn, until it has
+// one: messages behind messages and behind writes, and writes that are over when their data
+// is in place; or else one of these, or neither.
 var asks = []struct{ order, completion uint64 }{
 	{OrderSAS | OrderSAW, C.FI_DELIVERY_COMPLETE},
 	{OrderSAS, C.FI_DELIVERY_COMPLETE},
