@@ -60,6 +60,6 @@
 //
 // Of the variables that docs/knobs.md lists, this package reads ARGON_RANKS,
 // ARGON_CONDUIT, ARGON_SEGMENT, ARGON_ALONE, ARGON_FREEZE and ARGON_VERBOSEENV, and those by
-// which a launcher says which rank a process is. Another name that begins with ARGON_,
+// which a launcher tells a process its rank. Another name that begins with ARGON_,
 // and a value that a variable cannot have, are errors.
 package boot

@@ -171,7 +171,7 @@ func TestLauncherGone(t *testing.T) {
 	}
 }
 
-// ARGON_FREEZE stops a rank before it joins, and says which process to continue.
+// ARGON_FREEZE stops a rank before it joins, and a message names the process to continue.
 func TestFreeze(t *testing.T) {
 	m, err := shm.CreateJob(1, conduits.Config{MaxSegment: 1 << 20})
 	if err != nil {

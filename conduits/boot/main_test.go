@@ -156,7 +156,7 @@ func where(r *rank) error {
 	return r.barrier()
 }
 
-// waits is what the goroutines of ep's rank wait for.
+// waits has the reasons of the goroutines of ep's rank that wait.
 func waits(ep conduits.Endpoint) string {
 	var all []string
 	for _, b := range ep.Waiting() {

@@ -376,7 +376,7 @@ func TestMaxSegment(t *testing.T) {
 	}
 }
 
-// settings are what a runtime has besides a Config.
+// settings is a Config with a runtime's own option.
 type settings struct {
 	Config
 	loud bool

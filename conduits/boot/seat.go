@@ -70,7 +70,7 @@ func takeSeat(t *place.Topology, how place.Bind, rank, ranks int, allowed []int)
 	return set, err
 }
 
-// leastTaken is what is free of part, or else as many of allowed as the fewest have taken.
+// leastTaken has the free processors of part, or else as many of allowed as the fewest have taken.
 func leastTaken(part, allowed []int, load func(cpu int) int) []int {
 	free := slices.DeleteFunc(slices.Clone(part), func(cpu int) bool { return load(cpu) > 0 })
 	if len(free) > 0 || len(part) == 0 {

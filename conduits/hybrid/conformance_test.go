@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
-// layouts are what the suite runs on, by the host of each of n ranks: the first two
+// layouts are those that the suite runs on, by the host of each of n ranks: the first two
 // only, unless -hybrid.layouts asks for all, and the first with -short.
 var (
 	all     = flag.Bool("hybrid.layouts", false, "run the suite on all layouts of hosts")

@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
-// programs are what the ranks of the tests' jobs run, each rank a process.
+// programs are those of the ranks of the tests' jobs, each rank a process.
 var programs = map[string]func(){
 	"program":  program,
 	"barriers": barriers,

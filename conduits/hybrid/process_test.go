@@ -27,7 +27,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// envProgram says which program a rank runs.
+// envProgram is the variable that names the program of a rank.
 const envProgram = "ARGONTEST_HYBRID"
 
 // process is a rank.

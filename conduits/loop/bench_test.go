@@ -39,7 +39,7 @@ func pair(b *testing.B) []conduits.Endpoint {
 	return eps
 }
 
-// BenchmarkAdapted is what a short message, its arrival and a put take through package
+// BenchmarkAdapted measures a short message, its arrival and a put through package
 // adapt.
 func BenchmarkAdapted(b *testing.B) {
 	b.Run("Short", func(b *testing.B) {

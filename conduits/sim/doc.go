@@ -58,8 +58,8 @@
 // without letting the job come up, twice in a row at most.
 //
 // With [Config.Offload] cards and switches do barriers and multicasts of all ranks
-// (fabric.Tree): what a rank takes for one is what it takes for a short or medium message,
-// and the trip is up the tree of switches and down.
+// (fabric.Tree): one costs a rank as much as a short or medium message, and the trip is up
+// the tree of switches and down.
 //
 // # Faults
 //

@@ -34,7 +34,7 @@ func TestProfileCheck(t *testing.T) {
 	}
 }
 
-// TestBytes is what messages take on a link of the prototype.
+// TestBytes checks how many bytes messages take on a link of the prototype.
 func TestBytes(t *testing.T) {
 	j, err := New(2, Config{})
 	if err != nil {
@@ -69,7 +69,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestSlotWrite is what further slots cost where the card writes them one after
+// TestSlotWrite checks the cost of further slots where the card writes them one after
 // the other.
 func TestSlotWrite(t *testing.T) {
 	arrival := func(slotWrite Time, words, data int) (at Time) {

@@ -360,8 +360,8 @@ func TestLongOverOthers(t *testing.T) {
 	})
 }
 
-// TestRegisteredNeeds says what an endpoint needs before it has an ATU, and what
-// becomes of it.
+// TestRegisteredNeeds: an endpoint has no ATU before Attach, makes one when it is asked for,
+// serves memory that is registered then, and registers none after Close.
 func TestRegisteredNeeds(t *testing.T) {
 	j := newJob(t, 1, sim.Config{})
 	e := j.Endpoint(0)

@@ -293,7 +293,7 @@ func putInterval(p sim.Profile) (ns float64, err error) {
 // steps is how often a transfer takes each of the steps of table 9-2.
 type steps struct{ dmaRead, atu, trips, dmaWrite, pio, units int }
 
-// sum is what they take, ns.
+// sum is the time of all steps, ns.
 func (c steps) sum(p *sim.Profile) float64 {
 	return float64(p.Software+
 		sim.Time(c.dmaRead)*p.DMARead+sim.Time(c.atu)*p.ATU+sim.Time(c.trips)*p.Net.Latency+
@@ -369,7 +369,7 @@ func (w *table) compare(t *testing.T) {
 	}
 }
 
-// must is what cannot fail.
+// must returns v, and ends the test if there is an error.
 func must(t *testing.T) func(v float64, err error) float64 {
 	return func(v float64, err error) float64 {
 		t.Helper()
@@ -499,7 +499,7 @@ func TestSizes(t *testing.T) {
 }
 
 // TestText has single figures that the text of Nüssle 2008 gives of its curves, which say how far
-// the model goes beyond what it was made of; the page says which of them fit.
+// the model goes beyond what it was made of; the page lists those that fit.
 func TestText(t *testing.T) {
 	must, p := must(t), sim.Extoll()
 	r, v := reading(p), velo(&p)

@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 )
 
-// Pair is what the conduit is made of.
+// Pair has the two parts of the conduit.
 var Pair = hybrid.Pair{Name: Name, Near: shm.Near(), Far: ofi.Far()}
 
 func init() { conduits.Register(Pair.Conduit()) }

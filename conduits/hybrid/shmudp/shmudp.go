@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp"
 )
 
-// Pair is what the conduit is made of.
+// Pair has the two parts of the conduit.
 var Pair = hybrid.Pair{Name: "hybrid", Near: shm.Near(), Far: udp.Far()}
 
 func init() { conduits.Register(Pair.Conduit()) }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// crowd is what a tree delivers in a test: results by register and node, copies by
+// crowd has the deliveries of a tree in a test: results by register and node, copies by
 // message and node.
 type crowd struct {
 	t       *rapid.T
