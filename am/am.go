@@ -20,7 +20,7 @@ var (
 	ErrExit     = errs.ErrExit
 )
 
-// PeerError says which rank failed and why.
+// PeerError names a rank that failed, and why.
 type PeerError = errs.PeerError
 
 // HandlerID is an index into the handler table.
@@ -213,7 +213,7 @@ type table struct {
 	attached *table
 }
 
-// signature is what the handler at an index accepts; the zero value nothing.
+// signature describes the messages that the handler at an index accepts; the zero value none.
 type signature struct {
 	fn    uint8 // the place in Messenger.fns; 0: there is none
 	args  int8

@@ -21,7 +21,7 @@ const (
 	hReceived                                      // its reply
 )
 
-// process is what one rank of the program knows. Handlers are its methods, so
+// process is the state of one rank of the program. Handlers are its methods, so
 // that many ranks can run in one process.
 type process struct {
 	e       *am.Messenger

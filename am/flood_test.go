@@ -235,7 +235,7 @@ func TestBlockedInReply(t *testing.T) {
 }
 
 // TestBlockedRequestNamesRank: a sender that waits for credit of a rank that does not
-// poll says which rank that is, in short and sleeping.
+// poll names that rank, in short and sleeping.
 func TestBlockedRequestNamesRank(t *testing.T) {
 	eps, err := shm.Local(3, tiny)
 	if err != nil {

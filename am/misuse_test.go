@@ -146,8 +146,8 @@ func TestLargeEqualTables(t *testing.T) {
 	}
 }
 
-// TestRefusedRequests: nothing is sent, nothing breaks, and the error says what
-// the value and the limit are.
+// TestRefusedRequests: nothing is sent, nothing breaks, and the error names
+// the value and the limit.
 func TestRefusedRequests(t *testing.T) {
 	const size = 4 * segment.PageSize
 	got := 0

@@ -6,7 +6,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// BenchmarkShared is what goroutines of a rank share when they send: a cookie of a long
+// BenchmarkShared measures the parts of a send that goroutines of a rank share: a cookie of a long
 // message that the conduit still reads ("source"), and the description of what a sender
 // without credit waits for ("credit"). For -cpu 1,2,4.
 func BenchmarkShared(b *testing.B) {

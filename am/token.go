@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Token is what a handler gets to learn where its message comes from and to
+// Token is a handler's means to learn where its message comes from and to
 // reply. It is valid until the handler returns and must not leave its goroutine.
 type Token struct {
 	e       *Messenger
@@ -37,7 +37,7 @@ func (t *Token) User() any {
 // Handler is the index of the running handler.
 func (t *Token) Handler() HandlerID { return t.handler }
 
-// Kind says what arrived: Short, Medium or Long, with Request or Reply.
+// Kind is the kind of the message: Short, Medium or Long, with Request or Reply.
 func (t *Token) Kind() Kind {
 	k := Request
 	if t.m.Class == conduits.Reply {

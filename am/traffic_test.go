@@ -22,7 +22,7 @@ import (
 // of 512 bytes, so that everything is full all the time.
 var tiny = conduits.Config{Credits: 1, MaxMedium: 1, MaxSegment: 1 << 20}
 
-// reply is what a request's handler does.
+// reply is the way in which a request's handler replies.
 type reply uint8
 
 const (
@@ -79,7 +79,7 @@ func (q *request) kind() Kind {
 	return Medium
 }
 
-// script is what all goroutines of all ranks send: script[rank][goroutine].
+// script has the requests of all goroutines of all ranks: script[rank][goroutine].
 type script [][][]request
 
 // dice draws a number in 0..n-1.
@@ -139,7 +139,7 @@ func message(src int, h HandlerID, k Kind, args []uint32, payload []byte, to seg
 	return fmt.Sprintf("from %d to handler %d: %v %d %d:%08x at %v", src, h, k, args, len(payload), crc32.ChecksumIEEE(payload), to)
 }
 
-// answer is what comes back for a request.
+// answer is the reply to a request.
 func (r reply) answer(args []uint32, payload []byte, medium int) (k Kind, a []uint32, p []byte, to segment.NLA, ok bool) {
 	a = make([]uint32, len(args))
 	for i, x := range args {
@@ -174,7 +174,7 @@ func newMark() *mark {
 	return &mark{requests: map[string]int{}, replies: map[string]int{}}
 }
 
-// expect is what every rank should have received when a script is over.
+// expect has the messages that every rank should have received when a script is over.
 func (s script) expect(medium int) []*mark {
 	m := make([]*mark, len(s))
 	for r := range m {
@@ -347,7 +347,7 @@ func (s script) play(e *Messenger, m *mark, want *mark) error {
 	return errors.Join(errs...)
 }
 
-// compare says what is missing or too much.
+// compare returns an error that lists what is missing or too much.
 func compare(got, want map[string]int) error {
 	if maps.Equal(got, want) {
 		return nil
