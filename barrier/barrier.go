@@ -20,7 +20,7 @@ type MismatchError struct {
 	why    string
 }
 
-// Error says which ids differ, and of which ranks if that is known here.
+// Error names the ids that differ, and their ranks if those are known here.
 func (e *MismatchError) Error() string {
 	return "barrier: phase " + utoa(e.Phase) + " does not match: " + e.why
 }
@@ -138,7 +138,7 @@ type transport interface {
 	verdict(phase uint32) (word, bool)
 	// spin watches for what phase waits for, a fraction of a microsecond.
 	spin(phase uint32)
-	// appendBlocked says which ranks are still missing in phase.
+	// appendBlocked appends the ranks that are still missing in phase.
 	appendBlocked(b []byte, phase uint32) []byte
 	// lacking is a rank that has left the job and without which phase cannot
 	// complete, or -1; see conduits.WaitFor.
@@ -504,7 +504,7 @@ func (b *Barrier) mismatch(op string, phase uint32, v word, id uint32, flags Fla
 	return errs.Mismatch("barrier: phase %d does not match: this rank's %s signalled a mismatch", phase, op)
 }
 
-// Blocked says which ranks a waiting rank waits for; it makes a Barrier a
+// Blocked names the ranks that a waiting rank waits for; it makes a Barrier a
 // conduits.Blocked.
 func (b *Barrier) Blocked() string {
 	s := b.state.Load()

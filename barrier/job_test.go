@@ -14,7 +14,7 @@ import (
 // algorithms are those that every test runs on.
 var algorithms = []Algorithm{Flat, Tree, Dissemination, Levels}
 
-// fataler is what *testing.T, *testing.B and *rapid.T have in common.
+// fataler has the methods that *testing.T, *testing.B and *rapid.T have in common.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -168,7 +168,7 @@ func (v *intervals) add(start, end uint64, fresh []span) []span {
 
 // sub takes one add of [start, end) back, and appends to gone the parts of it that are
 // counted 0 times from then on. If a part of it has not been added, nothing
-// changes and the error says which.
+// changes and the error names its address.
 func (v *intervals) sub(start, end uint64, gone []span) ([]span, error) {
 	for x := start; x < end; {
 		p, ok := v.seek(x)
