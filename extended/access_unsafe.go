@@ -28,7 +28,7 @@ const (
 	numCompletions
 )
 
-// verb is what an operation does.
+// verb is the verb of an operation.
 type verb uint8
 
 const (
@@ -120,7 +120,7 @@ func (q *operation) memset(rank int, to segment.NLA, value byte, n int) {
 	q.Verb, q.Want, q.Rank, q.At, q.A, q.verb, q.n = conduits.Put, wantBulk, rank, to, uint64(value), verbMemset, n
 }
 
-// check says what is wrong with q, and whether there is something to do.
+// check returns the error of q if its arguments are wrong, and whether it moves anything.
 func (q *operation) check(x *Initiator, what string) (moves bool, err error) {
 	n := uint64(len(q.Mem))
 	switch {
@@ -285,7 +285,7 @@ func (q *operation) single(x *Initiator) bool {
 	return q.Verb <= conduits.Get || n&(n-1) == 0 && uint64(q.At)%n == 0
 }
 
-// category is what a region counts q as.
+// category is the category in which a region counts q.
 func (q *operation) category() Category {
 	shape := q.verb >= verbShape && q.verb < verbAtomic
 	if q.result != nil || q.verb == verbGet || shape && (q.verb-verbShape)%2 == 0 {
@@ -433,7 +433,7 @@ func (o *op) deliver(value uint64) {
 	}
 }
 
-// finish is what is left to do when all pieces have been begun, or one has failed with err.
+// finish ends the call when all pieces have been begun, or one has failed with err.
 func (f *flight) finish(err error, how completion) (h Handle, value uint64, _ error) {
 	switch how {
 	case byReturn:

@@ -47,7 +47,7 @@ func bitwise[T integer](op AtomicOp, old, v T) T {
 	return old ^ v
 }
 
-// model is what op makes of old.
+// model is the result of op on old.
 func model[T number](a *typed[T], op AtomicOp, old, v T) T {
 	switch op {
 	case AtomicSwap:

@@ -137,7 +137,7 @@ func Swap[T Number](x *Initiator, rank int, to segment.NLA, v T) (old T, err err
 }
 
 // CompareAndSwap writes v to the T at to of rank if it is old, bit for bit: of floats 0 is not -0,
-// and a NaN is what has the same bits. It returns what was there before and whether v was written.
+// and a NaN equals one of the same bits. It returns what was there before and whether v was written.
 func CompareAndSwap[T Number](x *Initiator, rank int, to segment.NLA, old, v T) (prev T, swapped bool, err error) {
 	switch p := wordOf[T](x, rank, to); {
 	case p == nil:

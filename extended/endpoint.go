@@ -21,7 +21,7 @@ var (
 	ErrPeer         = errs.ErrPeer
 )
 
-// Config is what the user of an Initiator chooses. The zero value is good.
+// Config has the options of an Initiator. The zero value is good.
 type Config struct {
 	// AlwaysHandle makes every non-blocking operation that moves something
 	// return a handle that must be synchronized, even if it is complete at
@@ -111,7 +111,7 @@ var (
 	_ am.Exposer   = (*Initiator)(nil)
 )
 
-// Handlers is what am.Attach has to know: nothing, as all that this package does
+// Handlers are the entries for am.Attach: none, as all that this package does
 // goes through the conduit's RMA unit; with Config.Firehose, its handlers and
 // those that move data between ranks without it. Indices 32 to 63 are kept for
 // this package.
@@ -214,7 +214,7 @@ func (x *Initiator) Complete(cookie uint64, ev conduits.Event, value uint64, err
 	x.ep.Wake(x.ep.Rank())
 }
 
-// check says what is wrong with an access of n > 0 bytes that could not be made
+// check returns the error of an access of n > 0 bytes that could not be made
 // directly; nil if the conduit has to carry it. What is registered or exposed at
 // other addresses than the segment's, the target knows.
 func (x *Initiator) check(op string, rank int, a segment.NLA, n uint64, need segment.Rights) error {

@@ -29,7 +29,7 @@ type node struct {
 	got   [gangs]atomic.Uint32 // what replies have said, by goroutine
 }
 
-// setup is what a job of nodes is made with.
+// setup has the options of a job of nodes.
 type setup struct {
 	bucket   uint64
 	budget   uint64 // in buckets

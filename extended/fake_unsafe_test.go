@@ -334,7 +334,7 @@ func (e *fakeEP) die(err error, job bool) {
 
 func at(off int) segment.NLA { return segment.AttachBase + segment.NLA(off) }
 
-// addOwn is what a rank does to its own memory without this package.
+// addOwn adds 1 to a word of a rank's own memory without this package.
 func addOwn(seg []byte, off int) {
 	atomic.AddUint64((*uint64)(unsafe.Pointer(&seg[off])), 1)
 }

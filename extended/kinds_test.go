@@ -43,7 +43,7 @@ type target struct {
 	mem []byte
 }
 
-// board is what ranks tell each other beside the job.
+// board has the values that ranks share beside the job.
 type board struct {
 	size    int
 	targets [][numTargets]target

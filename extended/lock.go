@@ -29,7 +29,7 @@ const (
 	waiterAwake = 8
 )
 
-// exclusive is what one exclusive hold adds to a lock's state: n+1 in Nüssle 2008, table
+// exclusive is the number that one exclusive hold adds to a lock's state: n+1 in Nüssle 2008, table
 // 7-3, where n bounds the shared holds, goroutines of all ranks here.
 const (
 	maxShared = 1<<31 - 2
@@ -73,7 +73,7 @@ func (r remote) String() string {
 	return fmt.Sprintf("%d+%#x", r.rank(), uint64(r.nla()-segment.AttachBase))
 }
 
-// locks is what this rank holds: it tells a wrong Unlock before it does harm, and has
+// locks has the holds of this rank, which tell a wrong Unlock before it does harm, and
 // waiters to lend.
 type locks struct {
 	near atomic.Pointer[nearHolds] // made by the first exclusive hold
@@ -188,7 +188,7 @@ func (l Lock) Unlock() error {
 // RUnlock is Unlock for a shared hold.
 func (l Lock) RUnlock() error { return l.unlock("RUnlock", 1) }
 
-// operand is what a hold adds to a lock's state.
+// operand is the number that a hold adds to a lock's state.
 func (x *Initiator) operand(d int64) int64 {
 	if d == exclusive {
 		return exclusive + int64(x.ep.Rank()+1)<<holderShift

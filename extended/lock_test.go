@@ -30,8 +30,8 @@ func lockMemory() func() (segment.NLA, error) {
 	}
 }
 
-// guarded is what a rank does rounds times: it changes two words of rank 0 under the
-// lock at l of rank 0, or finds them equal under a shared hold.
+// guarded has a rank change two words of rank 0 under the lock at at of rank 0, or find them
+// equal under a shared hold, rounds times.
 func guarded(x *extended.Initiator, at, words segment.NLA, rounds int, pause func()) error {
 	for i := range rounds {
 		l := x.LockAt(0, at)

@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Category says which implicit operations a synchronization is about. Atomics
+// Category is the set of implicit operations that a synchronization is about. Atomics
 // that return something count as gets, all others as puts.
 type Category uint8
 

@@ -55,9 +55,9 @@ const (
 	numShapes
 )
 
-// Shape says which bytes of a rank, which the transfer names, and of local
-// memory a transfer of more than one run moves, and in which order both sides
-// are matched. Strided, Indexed and Vector make one and check all that does not
+// Shape lists the bytes of a rank, which the transfer names, and of local
+// memory that a transfer of more than one run moves, and the order in which both
+// sides are matched. Strided, Indexed and Vector make one and check all that does not
 // depend on the rank; a transfer checks the addresses, before it moves anything,
 // against the rank's segment. The zero Shape moves nothing.
 //
@@ -134,7 +134,7 @@ func Vector(remote []Extent, local [][]byte) (Shape, error) {
 	return s, nil
 }
 
-// checkStrided says what is wrong with s by itself. After it strided dimensions
+// checkStrided returns the error of s by itself. After it strided dimensions
 // that are contiguous on both sides are one.
 func (s *Shape) checkStrided() error {
 	const what = "extended: strided shape"
@@ -291,7 +291,7 @@ func (t *transfer) need() segment.Rights {
 	return segment.RightRead
 }
 
-// check says what is wrong with the rank and the remote addresses, and whether
+// check returns the error of a wrong rank or remote address, and whether
 // there is something to move.
 func (t *transfer) check(x *Initiator, what string) (moves bool, err error) {
 	if err := x.checkRank(what, t.rank); err != nil || !t.moves {

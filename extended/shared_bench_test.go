@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// BenchmarkShared is what goroutines of a rank share when they begin operations and wait
-// for them: for -cpu 1,2,4.
+// BenchmarkShared measures the state that goroutines of a rank share when they begin operations
+// and wait for them: for -cpu 1,2,4.
 //
 //	slot      the slot of a blocking operation
 //	handle    a handle

@@ -216,7 +216,7 @@ const (
 	waitLock
 )
 
-// waiter is what a goroutine waits for. They are kept and reused, together with
+// waiter describes the wait of a goroutine. Waiters are kept and reused, together with
 // the function that conduits.Wait calls, so that waiting allocates nothing.
 type waiter struct {
 	cond  func() bool
@@ -309,7 +309,7 @@ func (w *waiter) done() bool {
 	return w.x.table.room()
 }
 
-// Blocked says what the goroutine waits for, for reports of jobs that hang.
+// Blocked describes the wait, for reports of jobs that hang.
 func (w *waiter) Blocked() string {
 	switch w.what {
 	case waitOp:
