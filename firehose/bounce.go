@@ -228,8 +228,8 @@ func (t *bounces) ask(b *bounce, n int) (bool, error) {
 	return t.e.TryRequestMedium(a.Rank, handlerWrite, a.Mem[b.sent:b.sent+n:b.sent+n], b.index, b.gen, lo, hi)
 }
 
-// status is what the owner says of err, of an access at a: a status, and two words, in
-// which is where the memory ends that the access has run over.
+// status encodes err, of an access at a, for the asker: a status, and two words with the
+// address at which the memory ends that the access has run over.
 func (t *bounces) status(a Addr, err error) (st, lo, hi uint32) {
 	switch {
 	case err == nil:

@@ -40,7 +40,7 @@ type Cache struct {
 	shared atomic.Pointer[shared] // nil before the second goroutine that looks for a hit
 }
 
-// pin is what an access asks a Cache for, and has when it has been granted.
+// pin is a region that an access asks a Cache for, and holds when it has been granted.
 type pin struct {
 	// then is told that region, or err, is there. It is called once for each ask that
 	// answers asked, with the lock held: it calls no method of the Cache, and does not wait.
@@ -133,7 +133,7 @@ func (c *Cache) Bind(e *am.Messenger) error {
 	return nil
 }
 
-// Limits are what fits; see Limits.
+// Limits are those of the machine; see Limits.
 func (c *Cache) Limits() Limits {
 	k := c.c
 	l, _ := k.ensure() // NewCache has found it to be good
@@ -265,7 +265,7 @@ func (c *Cache) all(f finder, k *conduits.Access, pieces, reached []conduits.Pie
 	return found, made
 }
 
-// answer is what ask says.
+// answer is the result of ask.
 type answer uint8
 
 const (
@@ -517,9 +517,9 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 	c.lock()
 	w, ok := c.m.ReceiveMove(t.Src(), move(args))
-	// Only there a short message takes less. The words of messages are what simulated
-	// runs are compared by, and in which place of its page Go memory lies, which the
-	// address says, is not the same in all of them.
+	// Only there a short message takes less. Simulated runs are compared by the words of
+	// messages, and an address would put into them the place of Go memory in its page,
+	// which is not the same in all of them.
 	first, views := t.Messenger().Conduit().Views() // c.e may not be there yet
 	i := uint(t.Src() - first)
 	near, sent := i < uint(len(views)) && views[i].Base != nil, false

@@ -185,7 +185,7 @@ func (e *ends) take(cookie uint64) (end, bool) {
 	return v, ok
 }
 
-// Complete is what am gives the conduit's completions to.
+// Complete gets the conduit's completions from am.
 func (r *rank) Complete(cookie uint64, _ conduits.Event, value uint64, err error) {
 	r.x.Complete(cookie, value, err)
 }

@@ -37,7 +37,7 @@ func (e *endError) Unwrap() error { return ErrNotExposed }
 // owner's choice, not an address in memory: see Space.
 type Addr uint64
 
-// Grant is what a bucket's owner gives to ranks that may reach it.
+// Grant is the permission of a bucket's owner for ranks to reach it.
 type Grant struct {
 	NLA segment.NLA // of the bucket's first byte
 	Key uint64      // a conduit's key for remote memory, such as libfabric's; else 0
@@ -65,7 +65,7 @@ type Memory interface {
 	Forget(a Addr, n uint64, g Grant)
 }
 
-// Config is what a machine is made with. Budget, Local, Bucket and Payload must
+// Config has the options of a machine. Budget, Local, Bucket and Payload must
 // be equal on all ranks.
 type Config struct {
 	Rank, Size int
@@ -186,7 +186,7 @@ func (c *Config) ensure() (l Limits, err error) {
 	return l, nil
 }
 
-// agreement is what must be equal on all ranks.
+// agreement has the fields of a Config that must be equal on all ranks.
 type agreement [5]uint64
 
 func (c *Config) agreement() agreement {

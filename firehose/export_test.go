@@ -64,7 +64,7 @@ func (k *Asker) take(p *ask) (region, error) {
 	return r, err
 }
 
-// waiter is what waits for p.
+// waiter is a wait of k for p.
 type waiter struct {
 	k *Asker
 	p *ask
@@ -158,5 +158,5 @@ func (k *Asker) Stale(r region) error { return k.giveUp(&pin{region: r}) }
 // At is where to reach a.
 func (k *Asker) At(r region, a Addr) (Grant, uint64) { return k.at(&pin{region: r}, a) }
 
-// Pinned is what an Asker has been granted.
+// Pinned is a region that an Asker has been granted.
 type Pinned = region

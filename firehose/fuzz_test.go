@@ -6,7 +6,7 @@ import (
 )
 
 // FuzzReceive has rank 2 send requests and replies: frames of the input, each with
-// a byte before it that says which of the two it is, and how long. What has a kind
+// a byte before it for which of the two it is, and how long. What has a kind
 // is given the right digest. What is as long as the words of a move, or a moved, is
 // one. The fake memory checks the budget.
 func FuzzReceive(f *testing.F) {

@@ -47,7 +47,7 @@ type machine struct {
 	payload [][]byte // of messages that have been sent
 }
 
-// peer is what this rank knows of another.
+// peer is the state of this rank for another.
 type peer struct {
 	rank int
 	err  error // it has failed
@@ -111,7 +111,7 @@ type region struct {
 	meta  uint64
 }
 
-// maxRanks is what fits a region.
+// maxRanks is how many ranks a region can name.
 const maxRanks = 1 << 24
 
 // The fields of meta: slot of the first bucket (32), buckets (24), bits of an
@@ -245,8 +245,8 @@ func (m *machine) peer(rank int) *peer {
 	return p
 }
 
-// known is what is known of rank, if anything: a rank of the job that is not this
-// one.
+// known is the peer for rank, a rank of the job that is not this one; nil if there is
+// none.
 func (m *machine) known(rank int) *peer {
 	if p := m.last; p.rank == rank {
 		return p
@@ -277,7 +277,7 @@ func (m *machine) buckets(rank int, a Addr, n uint64) (first uint64, count int, 
 	return first, int(last-first) + 1, nil
 }
 
-// checkRange says what is wrong with a pin of [a, a+n) of rank's memory, whatever its length.
+// checkRange returns the error of a pin of [a, a+n) of rank's memory, whatever its length.
 func (m *machine) checkRange(op string, rank int, a Addr, n uint64) error {
 	switch {
 	case rank < 0 || rank >= m.c.Size:
@@ -581,7 +581,7 @@ func (m *machine) send(p *peer, f *flight) {
 	m.out.Add(message{Dst: p.rank, Payload: b})
 }
 
-// asMove is what f asks for as a move, if that can say it.
+// asMove is the request of f as a move, if it fits one.
 func (m *machine) asMove(f *flight) (w move, ok bool) {
 	if len(f.pins) != 1 || len(f.unpins) > 1 || f.pins[0] >= moveBuckets {
 		return w, false

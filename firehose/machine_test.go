@@ -34,7 +34,7 @@ type span struct {
 	n uint64
 }
 
-// buckets is what it takes of the budget.
+// buckets is how many buckets of the budget it takes.
 func (s span) buckets() int { return int((s.n + testBucket - 1) / testBucket) }
 
 func newFakeMemory(t interface{ Fatalf(string, ...any) }, rank, budget int) *fakeMemory {
@@ -91,7 +91,7 @@ func (f *fakeMemory) whole(s span) bool {
 	return true
 }
 
-// pinnedOnce is what PinOnce takes of the budget now.
+// pinnedOnce is how many buckets of the budget PinOnce takes now.
 func (f *fakeMemory) pinnedOnce() (n int) {
 	for a, s := range f.once {
 		if !f.revoked[a] {

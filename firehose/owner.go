@@ -149,7 +149,7 @@ func (m *machine) hold(bucket uint64) (uint32, Grant) {
 	return 0, Grant{NLA: m.code(err)}
 }
 
-// code is what a refusal because of err looks like.
+// code is the address that stands for a refusal because of err.
 func (m *machine) code(err error) segment.NLA {
 	if errors.Is(err, ErrNotExposed) {
 		m.stats.Faults++

@@ -66,7 +66,7 @@ func (x *Route) SetStrategy(s Strategy) error {
 	return nil
 }
 
-// Cache is what NewRoute was given.
+// Cache is the Cache that NewRoute was given.
 func (x *Route) Cache() *Cache { return x.cache }
 
 // Most is how much of an access of n bytes may be one access.
@@ -77,7 +77,7 @@ func (x *Route) Most(rank int, a segment.NLA, n uint64) uint64 {
 	return x.policy.most(addrOf(a), n)
 }
 
-// Check says what is wrong with an access to exposed memory, as far as ranks other than
+// Check returns the error of an access to exposed memory, as far as ranks other than
 // its owner can know.
 func (x *Route) Check(op string, a segment.NLA, n uint64) error {
 	if x == nil {
@@ -166,7 +166,7 @@ func (x *Route) Do(a *conduits.Access) error {
 	return x.result(p, a)
 }
 
-// result is what has become of p, which is over, for a.
+// result hands the value and the error of p, which is over, to a.
 func (x *Route) result(p *access, a *conduits.Access) error {
 	a.Value = p.value
 	if a.Verb == conduits.GetWord {
@@ -333,7 +333,7 @@ func (x *Route) start(p *access) {
 	}
 }
 
-// Blocked says what Do waits for, for reports of jobs that hang.
+// Blocked describes the access that Do waits for, for reports of jobs that hang.
 func (p *access) Blocked() string { return "firehose: " + p.what() }
 
 // bounceAt is the bounce of the access with that index, or nil. The access may not be under
@@ -581,7 +581,7 @@ func (x *Route) recycle(p *access) {
 	x.mu.Unlock()
 }
 
-// verb is what errors call p: the put of a word is a put.
+// verb is the name of p's verb in errors: the put of a word is a put.
 func verb(p *access) string {
 	if p.a.Verb == conduits.PutWord {
 		return conduits.Put.String()
@@ -593,7 +593,7 @@ func (p *access) what() string {
 	return fmt.Sprintf("%s of %d bytes at %v of rank %d", verb(p), p.size(), p.a.At, p.a.Rank)
 }
 
-// failure is what p fails with if err ended it.
+// failure is the error of p if err ended it.
 func failure(p *access, err error) error { return fmt.Errorf("firehose: %s: %w", p.what(), err) }
 
 func errUnaligned(a *conduits.Access) error {

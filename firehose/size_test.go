@@ -8,8 +8,8 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// TestDigest: whatever must be equal changes it, defaults are what they stand for,
-// and what may differ does not.
+// TestDigest: options that must be equal change it, a default counts as its value,
+// and options that may differ do not change it.
 func TestDigest(t *testing.T) {
 	base := Config{Size: 5, Budget: 1 << 30, Local: 1 << 20, Bucket: 64 << 10, Payload: 600}
 	for what, change := range map[string]func(*Config){

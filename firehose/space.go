@@ -50,7 +50,7 @@ type part struct {
 	hold   *hold
 }
 
-// hold is what is known of a part's addresses. It outlives the part: memory that
+// hold has the range and the pins of a part. It outlives the part: memory that
 // is concealed must not be kept because peers remember where it was.
 type hold struct {
 	start, end Addr
@@ -66,7 +66,7 @@ type parts struct {
 	part   []atomic.Pointer[part]
 }
 
-// noParts is what a Space begins with. Read only.
+// noParts are the parts of a new Space. Read only.
 var noParts parts
 
 // pinned is a registration.
@@ -75,7 +75,7 @@ type pinned struct {
 	hold *hold
 }
 
-// registrations are what is pinned: few ranks of a large job pin anything.
+// registrations has the pinned memory: few ranks of a large job pin anything.
 type registrations struct {
 	index index    // address to place in regs
 	regs  []pinned // [0] is none's

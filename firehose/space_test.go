@@ -33,7 +33,7 @@ func newSpace(t testing.TB, bucket uint64) (*Space, *segment.ATU) {
 	return s, atu
 }
 
-// exposed is what a model of a Space knows of one Expose.
+// exposed is one Expose in a model of a Space.
 type exposed struct {
 	mem    []byte
 	rights segment.Rights

@@ -183,7 +183,7 @@ func TestSliceMoved(t *testing.T) {
 }
 
 // TestUnmapped: memory that the conduit has mapped is not reached any more when it
-// is unmapped, nor is what is mapped in its place; neither by firehoses, in use or
+// is unmapped, nor is memory mapped in its place; neither by firehoses, in use or
 // idle, nor by what was pinned at once.
 func TestUnmapped(t *testing.T) {
 	var used, idle, once, again firehose.Pinned

@@ -187,7 +187,7 @@ func (y *policy) touch(rank int, a Addr, n uint64, w way) {
 	}
 }
 
-// place is what stands for a's bucket in touched, 0 being none, and where.
+// place returns the key for a's bucket in touched, 0 being none, and its index there.
 func (y *policy) place(rank int, a Addr) (key, i uint64) {
 	key = uint64(a)/y.bucket<<24 | uint64(rank) + 1
 	return key, key * 0x9e3779b97f4a7c15 >> 54

@@ -84,7 +84,7 @@ func (w *moved) append(b []byte) []byte {
 	return b
 }
 
-// movedIn is what append has added, or the answer to nothing.
+// movedIn reads the words that append has added; zero, the answer to nothing, if there are none.
 func movedIn(b []byte) (w moved) {
 	if len(b) != 4*len(w) {
 		return w
