@@ -10,8 +10,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Collective operations on the heap end alike on all ranks: each rank says what
-// it did, and the statements are combined and handed to all.
+// Collective operations on the heap end alike on all ranks: each rank makes a statement of
+// its part, and the statements are combined and handed to all.
 
 // Handler indices of calls.
 const (
@@ -40,8 +40,8 @@ const (
 	reasonNotAllocated
 )
 
-// statement is what one rank, or all ranks below one, say: which operations they
-// are in, the first rank that could not do its part and why, and the range of
+// statement is that of one rank, or of all ranks below one: their
+// operations, the first rank that could not do its part and why, and the range of
 // the values that should be equal.
 type statement struct {
 	opLow, opHigh, reason       uint8
@@ -100,7 +100,7 @@ func (n *Node) same(op uint8, value, elem uint64, failed error, asked, largest u
 	return all.verdict(op, elem, failed)
 }
 
-// statement is what this rank says, see same. It is not on the stack, of which
+// statement is that of this rank, see same. It is not on the stack, of which
 // every rank of a large job has one while it waits.
 //
 //go:noinline
@@ -149,8 +149,8 @@ func (all *statement) verdict(op uint8, elem uint64, failed error) error {
 	return nil
 }
 
-// arguments are what rank has given operation op, which said value, in elements of
-// elem bytes.
+// arguments describes the arguments of rank for operation op, from value in its statement,
+// in elements of elem bytes.
 func arguments(op uint8, rank uint32, value, elem uint64) string {
 	switch {
 	case op == opMailbox:
@@ -176,7 +176,7 @@ const (
 	sayMixed = 1 << 62
 )
 
-// sayOfArray is what a rank says that makes an array.
+// sayOfArray is the value in the statement of a rank that makes an array.
 func sayOfArray(length, block int) uint64 {
 	if length < 1<<30 && block < 1<<32 {
 		return sayArray | uint64(length)<<32 | uint64(block)

@@ -251,8 +251,8 @@ func (n *Node) zero(a segment.NLA, size uint64, collective bool) {
 	clean(max(start, high), end)
 }
 
-// errLeft is what allocation ends with once the memory is not the rank's any more.
+// errLeft is the error of allocation once the memory is not the rank's any more.
 var errLeft = errs.Closed("gas: allocation by a Node whose job has ended: it is valid until the function that Run gave it to returns")
 
-// Usage says how full this rank's segment is.
+// Usage reports how full this rank's segment is.
 func (n *Node) Usage() segment.Usage { return n.heap.Usage() }

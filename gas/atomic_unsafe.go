@@ -206,8 +206,8 @@ var opNames = [conduits.NumAtomicOps]string{
 	"gas: FetchAnd", "gas: FetchOr", "gas: FetchXor", "gas: FetchMin", "gas: FetchMax", "gas: FetchCompareAdd",
 }
 
-// wordSlow performs an atomic on T as bits through the conduit, or says what is
-// wrong with it.
+// wordSlow performs an atomic on T as bits through the conduit, or returns an error if T or
+// its address cannot have one.
 //
 //go:noinline
 func wordSlow[T any](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, err error) {

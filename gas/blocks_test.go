@@ -16,7 +16,7 @@ type blockStep struct {
 	seed         int64
 }
 
-// block is what rank gives to rank to, n elements.
+// block has the n elements that rank gives to rank to.
 func (s blockStep) block(rank, to, n int) []int64 {
 	v := make([]int64, n)
 	for i := range v {

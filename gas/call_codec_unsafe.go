@@ -51,8 +51,8 @@ const (
 // nilSlice is the length of a nil slice.
 const nilSlice = math.MaxUint64
 
-// codecOf makes the codec of t, or says which field of it cannot travel. around are the
-// types that t is a part of.
+// codecOf makes the codec of t, or returns the path of a field that cannot travel. around
+// are the types that t is a part of.
 func codecOf(t reflect.Type, around ...reflect.Type) (c *codec, path string, err error) {
 	c = &codec{typ: t, size: t.Size(), least: uint64(t.Size())}
 	if _, bad := findPointer(t); bad == nil {

@@ -75,7 +75,7 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprint(p.value) }
 
-// Unwrap is what was panicked with, if that is an error.
+// Unwrap is the value of the panic, if that is an error.
 func (p *panicked) Unwrap() error {
 	err, _ := p.value.(error)
 	return err
@@ -130,7 +130,7 @@ func kindOf(err error) (status uint32, stack string) {
 	return status, stack
 }
 
-// failureOf is what failure made of the error of function f on rank.
+// failureOf decodes the error of function f on rank, which failure has encoded.
 func failureOf(f *function, rank int, status uint32, data []byte) *CallError {
 	e := &CallError{Func: f.name, Rank: rank, Panic: status&statusPanicked != 0, kinds: status}
 	if len(data) >= 4 {
@@ -140,7 +140,7 @@ func failureOf(f *function, rank int, status uint32, data []byte) *CallError {
 	return e
 }
 
-// requester is what an answer needs.
+// requester has the place to which an answer goes.
 type requester struct {
 	rank      int
 	slot, use uint32 // noSlot wants no answer
@@ -150,7 +150,7 @@ type requester struct {
 // awaited reports whether a result or an error is wanted.
 func (r *requester) awaited() bool { return r.slot != noSlot && !r.sent }
 
-// large is what a lane needs for values that take several messages.
+// large is the state of a lane for values that take several messages.
 type large struct {
 	begun   uint32 // numbers those that were sent
 	parts   map[partOf]*assembly
@@ -184,7 +184,7 @@ func (a *assembly) missing() uint64 {
 }
 
 // add puts a piece in its place and reports whether all are there. A piece that does not fit is
-// an error; others is what other values of its sender are missing.
+// an error; others is how much other values of its sender are missing.
 func (a *assembly) add(piece []byte, off, total, others uint64) (whole bool, err error) {
 	if a.total == 0 {
 		a.total = total

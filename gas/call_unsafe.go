@@ -53,8 +53,8 @@ var functions struct {
 	labelled int
 }
 
-// Call is what a function that is called knows of its call: the called rank's Node and which
-// rank has called. It is valid until the function returns.
+// Call is the first argument of a function that is called: the called rank's Node and the
+// caller's rank. It is valid until the function returns.
 type Call struct {
 	*Node
 	caller int
@@ -166,7 +166,7 @@ func registrar(kind string) string {
 	return "RegisterFunc"
 }
 
-// maxCallBytes is what a medium message carries on every conduit.
+// maxCallBytes is how many bytes a medium message carries on every conduit.
 const maxCallBytes = 512
 
 // A call's arguments: the function's index, the caller's slot and its use, and,
@@ -228,7 +228,7 @@ type slot struct {
 	have uint64 // bytes of data that have come
 	// failed is not nil if data is an error.
 	failed *CallError
-	// then is what is to be put off when the result has come, or nil.
+	// then is the task to be put off when the result has come, or nil.
 	then func()
 	// coll is a collective call in place of one of f on dst; see collected.
 	coll *collected
@@ -247,7 +247,7 @@ func (s *slot) ready() bool    { return atomic.LoadUint32(&s.isReady) != 0 }
 func (s *slot) use() uint32    { return atomic.LoadUint32(&s.useNow) }
 func (s *slot) followed() bool { return atomic.LoadUint32(&s.isFollowed) != 0 }
 
-// Blocked says what is awaited.
+// Blocked names the call or transfer that is awaited.
 func (s *slot) Blocked() string {
 	if s.coll != nil {
 		return s.coll.h.Blocked()

@@ -41,12 +41,12 @@ func (n *Node) deferred(fn func(n *Node)) {
 	n.agg.Nudge()
 }
 
-// work is what a rank has put off, of all lanes. Its methods may be called by many goroutines.
+// work has the tasks that a rank has put off, of all lanes. Its methods may be called by many goroutines.
 type work struct {
 	open    atomic.Bool  // the rank has started: peers may be at their calls before
 	waiting atomic.Int32 // len(queue) - head
 	tasks   atomic.Int32 // queued or running
-	// Of Defer, queued or running. With tasks it is what Quiesce waits for on this rank
+	// Of Defer, queued or running. Quiesce waits on this rank for these and for tasks
 	// before it counts: waves would go on without end as long as one of them waits.
 	deferred atomic.Int32
 	broken   atomic.Bool // something that nothing waits for has panicked

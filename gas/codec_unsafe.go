@@ -29,7 +29,7 @@ func NewCodec[T any]() (Codec[T], error) {
 // slices take 8 bytes for the length of each, and their elements.
 func (c Codec[T]) Size() (n int, fixed bool) { return int(c.c.size), c.c.form == plain }
 
-// Bytes is the memory of *v where that is what travels, which Size calls fixed, and nil otherwise.
+// Bytes is the memory of *v if that travels as it is, which Size calls fixed, and nil otherwise.
 func (c Codec[T]) Bytes(v *T) []byte {
 	if c.c.form != plain {
 		return nil

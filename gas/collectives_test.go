@@ -33,7 +33,7 @@ type step struct {
 	seed               int64
 }
 
-// value is what a rank contributes, at index i.
+// value is the contribution of a rank, at index i.
 func (s step) value(rank, i int) int64 { return (s.seed+int64(rank)*7919+int64(i)*104729)%2003 - 1000 }
 
 func (s step) reading(rank int) reading {

@@ -68,7 +68,7 @@ func makeOne[T any](g Group, name string, v T, call *collective.Call, combine co
 // not call them at the same time, but make the same calls in the same order,
 // from one goroutine each; a rank may go on when its own part is done, so they
 // are no barriers. Ranks whose calls do not match (another function, root or
-// size) get an error that says which rank called what, and collectives fail from then
+// size) get an error that names a rank of each call, and collectives fail from then
 // on; a different operation goes unnoticed.
 func Broadcast[T any](g Group, root int, v T) (T, error) {
 	return makeOne(g, "Broadcast", v, collective.Broadcast(root, nil), nil)

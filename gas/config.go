@@ -13,7 +13,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Config is what a program chooses when it runs. The zero value is useful. Each
+// Config has the options of a program for Run. The zero value is useful. Each
 // field with a knob is overridden by its environment variable, so that the
 // environment has the last word; ARGON_VERBOSEENV=1 prints to standard
 // error which variables were looked at and what came of them.

@@ -25,7 +25,7 @@ var (
 	ErrFault = segment.ErrFault
 )
 
-// PeerError is what ends an operation that needs a rank which died, failed or
+// PeerError is the error of an operation that needs a rank which died, failed or
 // left early.
 type PeerError = errs.PeerError
 

@@ -16,7 +16,7 @@ import (
 )
 
 // fakeJob is a job without direct access between its ranks, whose conduit costs
-// next to nothing: what it takes is what the layers above it take. It can do
+// next to nothing: its times are those of the layers above. It can do
 // nothing but messages.
 type fakeJob struct {
 	eps      []conduits.Endpoint

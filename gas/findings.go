@@ -8,8 +8,8 @@ import (
 	"github.com/argon-go/argon/internal/sys/origin"
 )
 
-// findings is what the ranks of a Run have with Config.Debug to tell people of what is
-// no error, but seldom meant.
+// findings writes the reports of the ranks of a Run with Config.Debug about things that are
+// no errors, but seldom meant.
 type findings struct {
 	out  io.Writer
 	mu   sync.Mutex
@@ -44,7 +44,7 @@ func (n *Node) entering() {
 	}
 }
 
-// unanswered says which calls of lane n are not answered at line at, which enters a barrier.
+// unanswered reports the calls of lane n that are not answered at line at, which enters a barrier.
 func (n *Node) unanswered(at string) {
 	for i := 0; i < maxEntering && n.calls.some() && n.e.Poll() > 0; i++ {
 	}

@@ -18,7 +18,7 @@ const (
 	Le = extended.Le // flag <= value
 )
 
-// SignalOp is what a signal does to its flag.
+// SignalOp is the operation of a signal on its flag.
 type SignalOp = extended.SignalOp
 
 // The operations of signals.
@@ -46,7 +46,7 @@ func (p Ptr[T]) PutSignalNB(n *Node, src []T, flag Ptr[uint64], op SignalOp, v u
 	return n.x.PutSignalNB(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), op, v)
 }
 
-// checkSignal says what is wrong with a put of src to p that signals flag.
+// checkSignal returns the error of a put of src to p that signals flag.
 func (p Ptr[T]) checkSignal(n *Node, op string, src []T, flag Ptr[uint64]) error {
 	if err := n.check(op, p.w, uint64(len(bytesOf(src)))); err != nil {
 		return err
@@ -118,7 +118,7 @@ func TestUntilSome(n *Node, found []int, flags []Ptr[uint64], c Cmp, v uint64) (
 	return found, err
 }
 
-// ownFlag says what is wrong with waiting for flag, as far as it is whose it is.
+// ownFlag returns the error of a wait for flag if that is nil or another rank's.
 func (n *Node) ownFlag(op string, flag Ptr[uint64]) error {
 	if flag.IsNil() {
 		return errNil(op)

@@ -16,7 +16,7 @@ type Group interface {
 	members() *members
 }
 
-// members is what collective calls of a group work with.
+// members has the state of a group for its collective calls.
 type members struct {
 	coll *collective.Member
 	cell cell

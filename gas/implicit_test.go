@@ -11,8 +11,8 @@ import (
 	"github.com/argon-go/argon/internal/conc"
 )
 
-// implicitKinds are what commutes with itself: a word gets operations of one kind between two
-// syncs, in any order.
+// implicitKinds are operations that commute with themselves: a word gets operations of one
+// kind between two syncs, in any order.
 var implicitKinds = []string{"nothing", "put", "store", "add", "and", "or", "xor", "min", "max"}
 
 // implicitly begins operation kind with v on p and does it on *model at once.

@@ -87,7 +87,7 @@ func (w *whole) free(i int) {
 	w.lanesMu.Unlock()
 }
 
-// openLane makes lane i when package am has it, for which n, lane 0, says what it brings.
+// openLane makes the Node of lane i when package am has made its Messenger. n is lane 0.
 func (n *Node) openLane(i int, e *am.Messenger) am.Lane {
 	l := &Node{
 		views: n.views, ep: e.Conduit(), rank: n.rank, size: n.size, debug: n.debug,

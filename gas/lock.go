@@ -76,7 +76,7 @@ func (l Lock) RUnlock(n *Node) error {
 	return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).RUnlock())
 }
 
-// failed is err, which for a nil lock says what may have made it so.
+// failed is err, which for a nil lock names the likely cause of that.
 func (l Lock) failed(err error) error {
 	if err != nil && l.word.IsNil() {
 		return fmt.Errorf("%w (%w)", err, errNil("gas: lock"))

@@ -43,7 +43,7 @@ type Mailbox[T any] struct {
 	done bool
 }
 
-// outbox is what is kept for a rank: the first n items of buf.
+// outbox has the items that are kept for a rank: the first n of buf.
 type outbox[T any] struct {
 	buf []T
 	n   int
@@ -93,7 +93,7 @@ func NewMailbox[T any](n *Node, name string, fn func(n *Node, source int, items 
 	return m, nil
 }
 
-// deliver is what the box calls.
+// deliver is the box's Spec.Deliver.
 func (m *Mailbox[T]) deliver(source int, items []byte) {
 	// A panic is the rank's, also where a task on whose stack this runs would catch its own.
 	m.n.unnested(false, func() { m.fn(m.n, source, view[T](items)) }, nil)

@@ -32,7 +32,7 @@ type Node struct {
 	*whole
 }
 
-// whole is what the lanes of a rank share.
+// whole is the state that the lanes of a rank share.
 type whole struct {
 	main *Node // lane 0
 	run  *run  // the call of Run that the rank is of
@@ -82,7 +82,7 @@ func (n *Node) Rank() int { return n.rank }
 // Size is the number of ranks in the job.
 func (n *Node) Size() int { return n.size }
 
-// Layers are what package gas is made of on a rank, for runtimes and measurements: nothing here
+// Layers are the parts below package gas on a rank, for runtimes and measurements: nothing here
 // knows Config.Debug, and none of it is this package's promise.
 type Layers struct {
 	AM       *am.Messenger       // active messages, with the handlers of Config.Handlers
@@ -149,7 +149,7 @@ func (n *Node) BarrierWait() error {
 
 // BarrierTry is collective: it is BarrierWait, in place of which a rank may call it,
 // if that need not wait; else it polls once and returns false. If a rank has returned from the program's function meanwhile, the
-// error says which one only if this rank has heard it already; BarrierWait waits
+// error names it only if this rank has heard of that already; BarrierWait waits
 // to hear.
 func (n *Node) BarrierTry() (done bool, err error) {
 	if done, err = n.b.Try(barrierID, 0); err != nil {
@@ -245,5 +245,5 @@ func (n *Node) Stats(s *conduits.Stats) { n.ep.Stats(s) }
 // others have registered, and of its own memory for theirs.
 func (n *Node) FirehoseStats(s *firehose.Stats) { n.cache.Stats(s) }
 
-// FirehoseLimits are what came of Config.Pinnable and its kin.
+// FirehoseLimits are the limits that follow from Config.Pinnable and its kin.
 func (n *Node) FirehoseLimits() firehose.Limits { return n.cache.Limits() }

@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// pinConfig is what firehose takes of cfg.
+// pinConfig is the configuration of firehose from cfg.
 func (n *Node) pinConfig(cfg *Config) firehose.Config {
 	return firehose.Config{
 		Rank: n.rank, Size: n.size,
@@ -126,8 +126,8 @@ func (n *Node) startID(cfg *Config) uint32 {
 	return startID - uint32(h.Sum64()>>34) // no rank is in another barrier
 }
 
-// compareBudgets says what of the ranks' limits differs. All ranks have found err,
-// that something does, and tell each other what they have.
+// compareBudgets returns an error that names the limits in which the ranks differ. All ranks
+// have found err, that something does, and tell each other what they have.
 //
 //go:noinline
 func (n *Node) compareBudgets(cfg *Config, err error) error {

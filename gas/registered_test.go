@@ -805,7 +805,7 @@ type registration struct {
 	Peer     int
 }
 
-// made is what a call has registered.
+// made is the memory that a call has registered.
 type made struct {
 	P   Ptr[uint64]
 	Bad bool

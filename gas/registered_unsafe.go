@@ -88,7 +88,7 @@ func PtrTo[T any](n *Node, q *T) (Ptr[T], bool) {
 	return Ptr[T]{w: makeWord(n.rank, a)}, true
 }
 
-// registered is what a rank has registered, by where it is and by its address.
+// registered has the registrations of a rank, by place in memory and by address.
 type registered struct {
 	mu    sync.RWMutex
 	spans *spans                 // nil before the first
@@ -165,7 +165,7 @@ func (n *Node) addressOf(q unsafe.Pointer, size uintptr) (segment.NLA, bool) {
 	return g.spans.find(from, from+size)
 }
 
-// exposed is what direct does for addresses beyond the attach segment: the rank's
+// exposed is direct for addresses beyond the attach segment: the rank's
 // own memory.
 //
 //go:noinline

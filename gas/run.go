@@ -92,7 +92,7 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 	})
 }
 
-// run is what the ranks of one call of Run have in common.
+// run is the state that the ranks of one call of Run share.
 type run struct {
 	cfg      *Config
 	fn       func(n *Node) error
@@ -133,7 +133,7 @@ func (n *Node) failed(err error) error {
 	return err
 }
 
-// finished is what the program has left undone whose function has returned.
+// finished is the error for work that the program's function has left undone when it returned.
 //
 //go:noinline
 func (n *Node) finished() error {
@@ -385,7 +385,7 @@ func (n *Node) inWords(what string, err error) error {
 	return described{fmt.Errorf("%s: %w (id %d is %s, id %d is %s)", what, err, m.IDs[0], n.barrierName(m.IDs[0]), m.IDs[1], n.barrierName(m.IDs[1]))}
 }
 
-// barrierName is what the barrier with an identifier is to the program.
+// barrierName is the name of the barrier with an identifier in messages.
 func (n *Node) barrierName(id uint32) string {
 	switch {
 	case id == barrierID:
@@ -405,7 +405,7 @@ func (n *Node) barrierName(id uint32) string {
 
 // departed turns a mismatch of this package's barriers into the failure of the
 // rank that has returned from the program's function meanwhile: that rank's barrier
-// does not match either, so it fails the job, and says which it is.
+// does not match either, so it fails the job, and names itself.
 func (n *Node) departed(err error) error {
 	m := leaveMismatch(err)
 	if m == nil {
@@ -437,8 +437,8 @@ func leaveMismatch(err error) *barrier.MismatchError {
 	return m
 }
 
-// named is mismatch m, which is err, as failure of the job says which rank it is
-// about, if it does.
+// named is mismatch m, which is err, with the rank that the job's failure names, if it names
+// one.
 func (n *Node) named(m *barrier.MismatchError, err, failure error) error {
 	var p *PeerError
 	if errors.As(failure, &p) {
@@ -447,7 +447,7 @@ func (n *Node) named(m *barrier.MismatchError, err, failure error) error {
 	return n.inWords("gas: a rank has returned from the program's function while others are in a barrier", err)
 }
 
-// returned is what departed waits for.
+// returned is the wait of departed, as a conduits.Blocked.
 type returned struct{}
 
 func (returned) Blocked() string {

@@ -410,7 +410,7 @@ func TestConfigFromEnv(t *testing.T) {
 	}
 }
 
-// waits is what n's goroutines wait for.
+// waits has the reasons of the goroutines of n's rank that wait.
 func waits(n *Node) string {
 	var all []string
 	for _, b := range n.ep.Waiting() {

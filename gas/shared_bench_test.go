@@ -2,8 +2,8 @@ package gas
 
 import "testing"
 
-// BenchmarkSharedCall is what goroutines of a rank share when they call: the place where
-// an answer arrives, taken and given back. For -cpu 1,2,4.
+// BenchmarkSharedCall measures the part of a call that goroutines of a rank share: the place
+// where an answer arrives, taken and given back. For -cpu 1,2,4.
 func BenchmarkSharedCall(b *testing.B) {
 	n := &Node{calls: new(calls)}
 	b.RunParallel(func(p *testing.PB) {

@@ -14,7 +14,7 @@ import (
 
 // MakeSlice makes a slice of count zeroed elements in memory that the conduit hands out
 // for sharing, registers it for all ranks, and returns it with the Ptr to its first element.
-// It is what memory should be that other ranks access often and that does not fit, or does
+// Use it for memory that other ranks access often and that does not fit, or does
 // not belong, in the segment: to a plain slice of the Go heap (see [Register]) of another
 // process an access is a system call or a message to its owner, to this one a load or
 // store. Any rank may use the Ptr, as one that Register has returned, and the owner the

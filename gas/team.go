@@ -90,7 +90,7 @@ type TeamSlice[T any] struct {
 	size int
 }
 
-// teamPart is what a member says in NewTeamSlice.
+// teamPart is the contribution of a member to NewTeamSlice.
 type teamPart[T any] struct {
 	At    Ptr[T] // nil if there is none
 	Count int

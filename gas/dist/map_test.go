@@ -25,7 +25,7 @@ type access struct {
 	v    []int
 }
 
-// script is what all ranks do, phase by phase. In a phase a key is that of one rank, which is the
+// script has the accesses of all ranks, phase by phase. In a phase a key is that of one rank, which is the
 // one that changes it.
 type script struct {
 	conduit string
@@ -253,7 +253,7 @@ type mixed struct {
 type word string
 
 // TestMapModel does random accesses, of which each rank's are of keys of its own in a phase, so that a
-// plain map says what comes of them.
+// plain map has the same results.
 func TestMapModel(t *testing.T) {
 	number := func(i int) int { return i }
 	sum := func(v *int, by int) { *v += by }

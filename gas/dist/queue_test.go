@@ -318,7 +318,7 @@ func TestQueueMisuse(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// afterDelete is what fn does with a queue that is deleted.
+// afterDelete is the error of fn with a queue that is deleted.
 func afterDelete(n *gas.Node, fn func(q *Queue[int]) error) error {
 	q, err := NewQueue[int](n, "jobs", 0)
 	if err != nil {
