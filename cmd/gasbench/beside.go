@@ -32,7 +32,7 @@ const pulseTime = 50 * time.Millisecond
 // maxNeighbours bounds how many of a kind run at once.
 const maxNeighbours = 1024
 
-// beside is what runs on the machine while a set of rows is measured.
+// beside is the load on the machine while a set of rows is measured.
 type beside struct {
 	text, kind string
 	count      int

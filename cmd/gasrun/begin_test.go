@@ -263,7 +263,7 @@ func TestNested(t *testing.T) {
 	})
 }
 
-// TestEmptyEnvironment: gasrun says what may have become of a program that never joined.
+// TestEmptyEnvironment: gasrun prints a likely reason for a program that never joined.
 func TestEmptyEnvironment(t *testing.T) {
 	r := gasrun(t, "-n", "2", "env", "-i", program(t), "place")
 	r.want(t, jobenv.StatusFailed, "env -i")

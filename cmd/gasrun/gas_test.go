@@ -220,7 +220,7 @@ func TestHangIsDiagnosed(t *testing.T) {
 	}
 }
 
-// stacksOf is what gasrun has printed below the heading of a rank's stacks.
+// stacksOf is the output of gasrun below the heading of a rank's stacks.
 func stacksOf(stderr string, rank int) string {
 	_, rest, _ := strings.Cut(stderr, fmt.Sprintf("\ngasrun: rank %d (pid ", rank))
 	rest, _, _ = strings.Cut(rest, "\ngasrun: ")

@@ -631,7 +631,7 @@ func TestFullOutput(t *testing.T) {
 	}
 }
 
-// state is what the process does, as /proc tells.
+// state is the state of the process in /proc.
 func state(t *testing.T, pid int) byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

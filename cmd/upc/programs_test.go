@@ -143,7 +143,7 @@ func (b *bundle) vet(t *testing.T) {
 // limit ends what hangs.
 const limit = 2 * time.Minute
 
-// output is what a command in a folder prints, its lines sorted, since threads print side by
+// output is the output of a command in a folder, its lines sorted, since threads print side by
 // side.
 func output(dir string, env []string, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, errors.New("it hangs"))
@@ -366,7 +366,7 @@ func TestClauses(t *testing.T) {
 	}
 }
 
-// errorsOf is what the compiler says of a file e.upc, besides warnings.
+// errorsOf is the compiler's error for a file e.upc, without warnings.
 func errorsOf(t *testing.T, source string) error {
 	t.Helper()
 	o := options{files: []string{filepath.Join(t.TempDir(), "e.upc")}}

@@ -72,7 +72,7 @@ func (l *loops) element(name string, depth int) string {
 	return name + "[" + l.index(depth) + "]"
 }
 
-// aliases says which names lead to places of others.
+// aliases lists the names that lead to places of others.
 var aliases = map[string]map[string]bool{
 	"a": {"p": true, "q": true}, "b": {"r": true}, "c": {}, "d": {},
 }

@@ -18,7 +18,7 @@ import (
 	"strconv"
 )
 
-// line is what is drawn of a figure of gasbench; its command has the meanings of the fields.
+// line has the fields of a figure of gasbench that are drawn; its command has the meanings of the fields.
 // Those of simulated jobs have What and no Conduit.
 type line struct {
 	Bench, Conduit, Metric, Unit, Ref, Via, Auth, What, Profile, Beside string
@@ -85,7 +85,7 @@ func medians(lines []line) []line {
 	return all
 }
 
-// loss says which share of datagrams is lost, if any may be.
+// loss names the share of datagrams that is lost, if any may be.
 func (l *line) loss() string {
 	if l.Loss == nil {
 		return ""
