@@ -5,7 +5,7 @@
 //
 // (testjob.Main calls it.) It does two things.
 //
-// A watchdog ends the tests when nothing moves any more, and says which tests
+// A watchdog ends the tests when nothing moves any more, and names the tests that
 // run, what the ranks of their jobs wait for and where their goroutines stand. A
 // test hangs if for [DefaultPatience] no test began or ended and no thread of this
 // process and of its descendants ran or was ready to run; threads that do run have
@@ -347,7 +347,7 @@ func threadsAwake(pid, except int) bool {
 	return false
 }
 
-// process is what proc_pid_stat(5) says of one.
+// process has fields of a process in proc_pid_stat(5).
 type process struct {
 	pid, ppid int
 	state     byte

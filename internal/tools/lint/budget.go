@@ -27,10 +27,10 @@ const (
 	step        = 50 // lines are rounded up to a multiple of it, so that a small change is none of the budget
 )
 
-// A Budget is what the tree may have, or has.
+// A Budget has the limits of the tree, or its counts.
 type Budget map[Measure]Limit
 
-// A Measure is what is counted: "lines" of a folder, or "methods" of a type.
+// A Measure names a count: "lines" of a folder, or "methods" of a type.
 type Measure struct{ Kind, Of string }
 
 // A Limit is a count, and why it was raised, "" if it never was.

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// tracked says which files, by path from the root, are of the tree and not notes or
-// outputs beside it: what git does not ignore, or all if git does not know the tree.
+// tracked reports whether a file, by path from the root, is of the tree and not a note or
+// an output beside it: what git does not ignore, or all if git does not know the tree.
 var tracked = sync.OnceValue(func() func(name string) bool {
 	out, err := exec.Command("git", "-C", filepath.Join("..", "..", ".."), "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil || len(out) == 0 {

@@ -560,7 +560,7 @@ func (c *checker) parameters(name string, fn *ast.Ident, t *ast.FuncType) {
 // resultPlace are the types of parameters that results are written to.
 var resultPlace = regexp.MustCompile(`^\*(bool|T|u?int(32|64)|float(32|64))$`)
 
-// calls is what a function of package gas does, as far as its text says.
+// calls has the calls of a function of package gas, as far as its text shows them.
 type calls struct {
 	file   string
 	line   int
