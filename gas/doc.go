@@ -76,7 +76,8 @@
 // [ExclusiveScan] combine numbers and small structs of all ranks; slices those whose names
 // end in Slice, [AllToAll] and [ReduceScatter], and slices whose lengths differ [GatherV],
 // [AllGatherV] and [AllToAllV]. [Team.Split] of [Node.World] makes a [Team] of some ranks, for
-// which these are called in place of the Node; [NewTeamSlice] allocates memory of its members.
+// which these are called in place of the Node; [NewTeamSlice] allocates memory of its members, and
+// containers of package dist take it, too.
 //
 // # Calls
 //

@@ -12,6 +12,8 @@ type Group interface {
 
 	// Node is the rank that has the group.
 	Node() *Node
+	// Barrier is collective: it waits until all ranks of the group have called it.
+	Barrier() error
 
 	members() *members
 }

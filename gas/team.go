@@ -3,7 +3,6 @@ package gas
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
@@ -83,10 +82,12 @@ func (t *Team) BarrierWait() error { return t.m.coll.BarrierWait() }
 
 func (t *Team) members() *members { return t.m }
 
-// TeamSlice is memory of the members of a team: count elements of T in the segment of each.
+// TeamSlice is memory of the ranks of a group: count elements of T in the segment of each.
 type TeamSlice[T any] struct {
-	t    *Team
-	at   []Ptr[T] // by member
+	g    Group
+	own  Ptr[T]   // nil after Delete
+	at   []Ptr[T] // by member; nil for all ranks of the job, which have counterparts of own
+	have int      // members; 0 after Delete
 	size int
 }
 
@@ -94,44 +95,55 @@ type TeamSlice[T any] struct {
 type teamPart[T any] struct {
 	At    Ptr[T] // nil if there is none
 	Count int
+	Rank  int // of the job
 }
 
-// NewTeamSlice is collective among the members of t: each allocates count elements of T,
-// zeroed, the same count on all. It is [NewSlice] for a team, whose members may have them at
+// NewTeamSlice is collective: each rank of g allocates count elements of T, zeroed, the same
+// count on all. It is [NewSlice] for a group; members of a team may have them at
 // different offsets. If a member has no room, all get an error and no memory.
-func NewTeamSlice[T any](t *Team, count int) (*TeamSlice[T], error) {
-	p, failed := Alloc[T](t.n, count)
-	all, err := AllGather(t, teamPart[T]{p, count})
+func NewTeamSlice[T any](g Group, count int) (*TeamSlice[T], error) {
+	n := g.Node()
+	s := &TeamSlice[T]{g: g, have: g.Size(), size: count}
+	var err error
+	if g.members() == &n.all {
+		if s.own, err = NewSlice[T](n, count); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	var failed error
+	s.own, failed = Alloc[T](n, count)
+	all, err := AllGather(g, teamPart[T]{s.own, count, n.rank})
 	if err == nil {
 		err = failed
 	}
-	for r, part := range all {
+	for _, part := range all {
 		switch {
 		case err != nil:
 		case part.Count != count:
-			err = errs.BadArg("gas: NewTeamSlice: %d elements on rank %d of the job, %d on rank %d", count, t.n.rank, part.Count, t.Global(r))
+			err = errs.BadArg("gas: NewTeamSlice: %d elements on rank %d of the job, %d on rank %d", count, n.rank, part.Count, part.Rank)
 		case part.At.IsNil():
-			err = errs.Resource("gas: NewTeamSlice: rank %d of the job could not allocate %d elements of %d bytes, as its own error says", t.Global(r), count, sizeOf[T]())
+			err = errs.Resource("gas: NewTeamSlice: rank %d of the job could not allocate %d elements of %d bytes, as its own error says", part.Rank, count, sizeOf[T]())
 		}
+		s.at = append(s.at, part.At)
 	}
 	if err != nil {
 		if failed == nil {
-			err = errors.Join(err, Free(t.n, p))
+			err = errors.Join(err, Free(n, s.own))
 		}
 		return nil, err
-	}
-	s := &TeamSlice[T]{t: t, at: make([]Ptr[T], len(all)), size: count}
-	for r, part := range all {
-		s.at[r] = part.At
 	}
 	return s, nil
 }
 
 // On is the Ptr to the first element of member r; it is nil if r is not in 0..Size()-1.
 func (s *TeamSlice[T]) On(r int) Ptr[T] {
-	if uint(r) >= uint(len(s.at)) {
-		strayed(r, len(s.at))
+	if uint(r) >= uint(s.have) {
+		strayed(r, s.have)
 		return Ptr[T]{}
+	}
+	if s.at == nil {
+		return s.own.On(r)
 	}
 	return s.at[r]
 }
@@ -139,18 +151,34 @@ func (s *TeamSlice[T]) On(r int) Ptr[T] {
 // Len is how many elements each member has.
 func (s *TeamSlice[T]) Len() int { return s.size }
 
-// All are the Ptrs of all members, by their numbers in the team; the caller's.
-func (s *TeamSlice[T]) All() []Ptr[T] { return slices.Clone(s.at) }
+// All are the Ptrs of all members, by their numbers in the group; the caller's.
+func (s *TeamSlice[T]) All() []Ptr[T] {
+	all := make([]Ptr[T], s.have)
+	for r := range all {
+		all[r] = s.On(r)
+	}
+	return all
+}
 
 // Delete is collective among the members: it takes the memory back when all have called it.
 func (s *TeamSlice[T]) Delete() error {
-	if s.at == nil {
-		return errs.NotReady("gas: Delete of a TeamSlice of %d elements of %s on rank %d: deleted already", s.size, typeName[T](), s.t.n.rank)
+	n, own, team := s.g.Node(), s.own, s.at != nil
+	if own.IsNil() {
+		return errs.NotReady("gas: Delete of a TeamSlice of %d elements of %s on rank %d: deleted already", s.size, typeName[T](), n.rank)
 	}
-	if err := s.t.Barrier(); err != nil {
-		return fmt.Errorf("gas: Delete of a TeamSlice of %d elements of %s: %w", s.size, typeName[T](), err)
+	var err error
+	if team {
+		err = s.g.Barrier()
 	}
-	own := s.at[s.t.Rank()]
-	s.at = nil
-	return Free(s.t.n, own)
+	if err == nil {
+		s.own, s.at, s.have = Ptr[T]{}, nil, 0
+		if team {
+			return Free(n, own)
+		}
+		err = Delete(n, own)
+	}
+	if err != nil {
+		err = fmt.Errorf("gas: Delete of a TeamSlice of %d elements of %s: %w", s.size, typeName[T](), err)
+	}
+	return err
 }

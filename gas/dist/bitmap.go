@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Bitmap is a bitmap spread over all ranks: each has Span bits, one after the other, the last
+// Bitmap is a bitmap spread over the ranks of a group: each has Span bits, one after the other, the last
 // ranks fewer or none. The bits lie in the segments, 64 to a word.
 //
 // Set, Clear and Test are one-sided atomics of a word, which cost as much as [gas.FetchOr] does: a
@@ -21,12 +21,12 @@ import (
 // access that has returned has done all later ones of these see; Words, which are plain memory,
 // are ordered as Put and Get are; see package gas, Order.
 type Bitmap struct {
-	n      *gas.Node
+	ranks
 	name   string
 	number uint32
 	length int
 	span   int
-	words  gas.Ptr[uint64]
+	words  *gas.TeamSlice[uint64]
 	own    []uint64
 	done   atomic.Bool
 }
@@ -45,32 +45,30 @@ const wordBits = 64
 // mostBits bounds a bitmap, so that numbers of bits do not overflow.
 const mostBits = 1 << 43
 
-// NewBitmap is collective: it makes a bitmap of length bits, all clear, and of that name, which is for
+// NewBitmap is collective: it makes a bitmap of length bits on the ranks of g, all clear, and of that name, which is for
 // messages to people. The length may be 0. It takes length/8/Size bytes of each segment.
-func NewBitmap(n *gas.Node, name string, length int) (*Bitmap, error) {
-	b := &Bitmap{n: n, name: name, length: length}
+func NewBitmap(g gas.Group, name string, length int) (*Bitmap, error) {
 	what := fmt.Sprintf("NewBitmap %q", name)
+	r, err := ranksOf(g, what)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bitmap{ranks: r, name: name, length: length}
 	var failed error
 	if length < 0 || length > mostBits {
 		failed = errs.BadArg("dist: %s: a length of %d bits; it must be 0 to %d", what, length, mostBits)
 	}
 	words := (min(max(0, length), mostBits) + wordBits - 1) / wordBits
-	perRank := max(1, (words+n.Size()-1)/n.Size())
+	perRank := max(1, (words+b.size-1)/b.size)
 	b.span = perRank * wordBits
-	var err error
-	if b.words, err = gas.NewSlice[uint64](n, perRank); err != nil {
+	if b.words, err = gas.NewTeamSlice[uint64](g, perRank); err != nil {
 		return nil, fmt.Errorf("dist: %s of %d bits: %w", what, length, err)
 	}
-	b.words = b.words.On(n.Rank())
-	first, end := b.Range(n.Rank())
-	own, _ := b.words.LocalSlice(n, perRank)
+	first, end := b.Range(b.rank)
+	own, _ := b.words.On(b.rank).LocalSlice(b.n, perRank)
 	b.own = own[:max(0, end-first+wordBits-1)/wordBits]
-	t := tables.Of(n)
-	// Before others can have seen that all ranks are here, and call.
-	b.number = t.add(b)
-	if err := agree(n, what, sayOf(what, fmt.Sprint(length, b.number)), failed); err != nil {
-		t.remove(b.number)
-		return nil, errors.Join(err, gas.Delete(n, b.words))
+	if b.number, err = b.enter(b, what, sayOf(what, fmt.Sprint(length)), failed); err != nil {
+		return nil, errors.Join(err, b.words.Delete())
 	}
 	return b, nil
 }
@@ -91,7 +89,7 @@ func (b *Bitmap) Owner(i int) int {
 
 // Range is which bits rank has: from first to end-1, and none if these are equal.
 func (b *Bitmap) Range(rank int) (first, end int) {
-	if uint(rank) >= uint(b.n.Size()) {
+	if uint(rank) >= uint(b.size) {
 		return b.length, b.length
 	}
 	return min(rank*b.span, b.length), min((rank+1)*b.span, b.length)
@@ -207,10 +205,10 @@ func (b *Bitmap) each(op uint32, idx []int, set []bool) error {
 		}
 	}
 	var c courier
-	c.init(b.n, b.number, op, landed)
+	c.init(&b.ranks, b.number, op, landed)
 	for k, i := range idx {
 		rank, local := i/b.span, i%b.span
-		if rank != b.n.Rank() {
+		if rank != b.rank {
 			c.add(rank, k, binary.LittleEndian.AppendUint64(c.out[rank].data, uint64(local)))
 			continue
 		}
@@ -275,17 +273,17 @@ func (b *Bitmap) Count() (int, error) {
 	if err := b.check("Count"); err != nil {
 		return 0, err
 	}
-	if err := b.n.Barrier(); err != nil {
+	if err := b.g.Barrier(); err != nil {
 		return 0, err
 	}
-	return gas.AllReduce(b.n, b.CountOwn(), gas.Sum)
+	return gas.AllReduce(b.g, b.CountOwn(), gas.Sum)
 }
 
 // All are the bits of this rank that are set, in order, by their indices in the bitmap. Bits that
 // change meanwhile are there or not.
 func (b *Bitmap) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		first, _ := b.Range(b.n.Rank())
+		first, _ := b.Range(b.rank)
 		for i := range b.own {
 			for w := atomic.LoadUint64(&b.own[i]); w != 0; w &= w - 1 {
 				if !yield(first + i*wordBits + bits.TrailingZeros64(w)) {
@@ -307,17 +305,17 @@ func (b *Bitmap) assign(op string, v uint64) error {
 	if err := b.check(op); err != nil {
 		return err
 	}
-	if err := b.n.Barrier(); err != nil {
+	if err := b.g.Barrier(); err != nil {
 		return err
 	}
 	for i := range b.own {
 		atomic.StoreUint64(&b.own[i], v)
 	}
-	first, end := b.Range(b.n.Rank())
+	first, end := b.Range(b.rank)
 	if tail := (end - first) % wordBits; tail != 0 {
 		atomic.StoreUint64(&b.own[len(b.own)-1], v&(1<<tail-1))
 	}
-	return b.n.Barrier()
+	return b.g.Barrier()
 }
 
 // Delete is collective: it ends the bitmap and gives its memory back. No goroutine of the rank uses
@@ -327,11 +325,11 @@ func (b *Bitmap) Delete() error {
 		return err
 	}
 	// Updates that other ranks begin before their calls end before the memory goes.
-	if err := b.n.Barrier(); err != nil {
+	if err := b.g.Barrier(); err != nil {
 		return err
 	}
 	b.done.Store(true)
-	err := gas.Delete(b.n, b.words)
+	err := b.words.Delete()
 	tables.Of(b.n).remove(b.number)
 	b.own = nil
 	return err

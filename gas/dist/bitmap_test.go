@@ -16,7 +16,7 @@ import (
 
 // flips is a bitmap beside a plain slice, of which each rank has bits of its own in a phase.
 type flips struct {
-	n     *gas.Node
+	g     gas.Group
 	b     *dist.Bitmap
 	model []bool
 }
@@ -31,7 +31,7 @@ func (f *flips) do(op int, idx []int, rank int) error {
 			f.model[i] = op%2 == 0
 		}
 	}
-	if rank != f.n.Rank() {
+	if rank%f.g.Size() != f.g.Rank() {
 		return nil
 	}
 	switch op {
@@ -62,7 +62,7 @@ func (f *flips) compare() error {
 		if is {
 			total++
 		}
-		if is && f.b.Owner(i) == f.n.Rank() {
+		if is && f.b.Owner(i) == f.g.Rank() {
 			count++
 		}
 	}
@@ -71,37 +71,38 @@ func (f *flips) compare() error {
 		return err
 	}
 	if have != total || f.b.CountOwn() != count {
-		return fmt.Errorf("%d bits are set, %d of them on rank %d; want %d and %d", have, f.b.CountOwn(), f.n.Rank(), total, count)
+		return fmt.Errorf("%d bits are set, %d of them on rank %d; want %d and %d", have, f.b.CountOwn(), f.g.Rank(), total, count)
 	}
 	last := -1
 	for i := range f.b.All() {
-		if i <= last || !f.model[i] || f.b.Owner(i) != f.n.Rank() {
-			return fmt.Errorf("rank %d shows bit %d after %d", f.n.Rank(), i, last)
+		if i <= last || !f.model[i] || f.b.Owner(i) != f.g.Rank() {
+			return fmt.Errorf("rank %d shows bit %d after %d", f.g.Rank(), i, last)
 		}
 		last = i
 		count--
 	}
 	if count != 0 {
-		return fmt.Errorf("rank %d did not show %d bits", f.n.Rank(), count)
+		return fmt.Errorf("rank %d did not show %d bits", f.g.Rank(), count)
 	}
-	return f.n.Barrier()
+	return f.g.Barrier()
 }
 
 // TestBitmapModel compares with a plain slice, where each rank has bits of its own.
 func TestBitmapModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		conduit := rapid.SampledFrom(names).Draw(t, "conduit")
+		groups := rapid.SampledFrom(dist.Groupings).Draw(t, "groups")
 		ranks := rapid.IntRange(1, 5).Draw(t, "ranks")
 		length := rapid.SampledFrom([]int{0, 1, 63, 64, 65, 320, 1000, 20000}).Draw(t, "length")
 		seed := rapid.Uint64().Draw(t, "seed")
-		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error {
-			b, err := dist.NewBitmap(n, "model", length)
+		run := func(g gas.Group) error {
+			b, err := dist.NewBitmap(g, "model", length)
 			if err != nil {
 				return err
 			}
-			f := &flips{n, b, make([]bool, length)}
-			if first, end := b.Range(n.Rank()); b.Len() != length || (end-first+63)/64 != len(b.Words()) {
-				return fmt.Errorf("rank %d has bits %d to %d of %d in %d words", n.Rank(), first, end, b.Len(), len(b.Words()))
+			f := &flips{g, b, make([]bool, length)}
+			if first, end := b.Range(g.Rank()); b.Len() != length || (end-first+63)/64 != len(b.Words()) {
+				return fmt.Errorf("rank %d has bits %d to %d of %d in %d words", g.Rank(), first, end, b.Len(), len(b.Words()))
 			}
 			rng := rand.New(rand.NewPCG(seed, 1))
 			for phase := range 3 {
@@ -150,7 +151,8 @@ func TestBitmapModel(t *testing.T) {
 				return fmt.Errorf("Test after Delete: %v", err)
 			}
 			return nil
-		})
+		}
+		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error { return dist.InGroups(n, groups, run) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,6 @@
 package dist
 
-import (
-	"github.com/argon-go/argon/gas"
-)
+import "github.com/argon-go/argon/gas"
 
 // Sizes of what travels together, in bytes: what is for one rank is sent from most on, which is
 // mostShipped, and less where the ranks' shares of shipBudget are.
@@ -17,7 +15,7 @@ const (
 // courier collects accesses of other ranks' parts of a container and sends many in a message. One
 // goroutine uses it at a time; tasks that run while it waits may, too.
 type courier struct {
-	n          *gas.Node
+	*ranks
 	number, op uint32 // of the container and its operation
 	// landed takes the results of accesses that were added with these numbers; nil if none
 	// are wanted.
@@ -44,10 +42,10 @@ type flight struct {
 }
 
 // init makes an empty courier.
-func (c *courier) init(n *gas.Node, number, op uint32, landed func(b []byte, to []int32) error) {
+func (c *courier) init(r *ranks, number, op uint32, landed func(b []byte, to []int32) error) {
 	*c = courier{
-		n: n, number: number, op: op, landed: landed, out: make([]parcel, n.Size()),
-		most: min(mostShipped, n.Layers().AM.MaxMedium()-64, max(leastShipped, shipBudget/n.Size())),
+		ranks: r, number: number, op: op, landed: landed, out: make([]parcel, r.size),
+		most: min(mostShipped, r.n.Layers().AM.MaxMedium()-64, max(leastShipped, shipBudget/r.size)),
 	}
 }
 
@@ -86,7 +84,7 @@ func (c *courier) send(rank int) {
 	q := *p
 	*p = parcel{data: c.spare[:0]}
 	c.spare = nil
-	f, err := callMany.Go(c.n, rank, request{Map: c.number, Op: c.op, Count: uint32(q.count), Quiet: c.landed == nil, Data: q.data})
+	f, err := callMany.Go(c.n, c.job(rank), request{Map: c.number, Op: c.op, Count: uint32(q.count), Quiet: c.landed == nil, Data: q.data})
 	if err == nil {
 		c.flights = append(c.flights, flight{f, q.to})
 	}
@@ -113,8 +111,8 @@ func (c *courier) land() {
 // finish sends all and takes all answers. The error is the first since the last finish.
 func (c *courier) finish() error {
 	// Not all ranks to the same one at first.
-	for k := 1; k < c.n.Size(); k++ {
-		c.send((c.n.Rank() + k) % c.n.Size())
+	for k := 1; k < c.size; k++ {
+		c.send((c.rank + k) % c.size)
 	}
 	for c.first < len(c.flights) {
 		c.land()

@@ -1,10 +1,14 @@
-// Package dist has containers that are spread over all ranks of a job. They are made of what
-// package gas exports, and are used beside it.
+// Package dist has containers that are spread over the ranks of a group: of all the job, or of a
+// team. They are made of what package gas exports, and are used beside it.
 //
 // # Rules for all
 //
-// A container is made by a collective call, which all ranks make with the same arguments: New
-// with the type's name. It ends by Delete, which is collective, too; calls after that which
+// A container is made by a collective call, which all ranks of a [gas.Group] make with the same
+// arguments: New with the type's name. It lies on these ranks alone: in what is said of it here all
+// ranks are those of the group, collective calls are theirs, and ranks have their numbers in the group,
+// of which [gas.Team.Global] is the number in the job. Other ranks have no part in it. Containers of
+// one team and of several are independent, whatever their names, and are deleted before
+// their team is. A container ends by Delete, which is collective, too; calls after that which
 // return errors return one that matches [gas.ErrNotReady]. The first line of a comment reports whether a call is
 // collective; others any rank makes by itself, whenever it likes.
 //

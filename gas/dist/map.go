@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// Map is a hash map spread over all ranks: the key's hash gives the rank of an entry. Entries lie
+// Map is a hash map spread over the ranks of a group: the key's hash gives the rank of an entry. Entries lie
 // in ordinary memory of that rank, in no order, and are reached by calls, which it
 // answers when it polls or waits; see package gas, Progress. An entry takes about twice the
 // memory of its key, that of its value, and 24 bytes.
@@ -26,7 +26,7 @@ import (
 // one back; PutAll, GetAll and [Update.All] send many keys in one, and so do what [Update.Push]
 // puts off. Entries of the own rank cost a lock.
 type Map[K comparable, V any] struct {
-	n      *gas.Node
+	ranks
 	name   string
 	number uint32 // the same on all ranks
 	keys   keys[K]
@@ -65,10 +65,15 @@ type got[V any] struct {
 	Found bool
 }
 
-// NewMap is collective: it makes an empty map of that name, which is for messages to people.
+// NewMap is collective: it makes an empty map on the ranks of g, of that name, which is for messages to people.
 // Types that cannot travel are an error that names the field.
-func NewMap[K comparable, V any](n *gas.Node, name string) (*Map[K, V], error) {
-	m := &Map[K, V]{n: n, name: name}
+func NewMap[K comparable, V any](g gas.Group, name string) (*Map[K, V], error) {
+	what := fmt.Sprintf("NewMap %q", name)
+	r, err := ranksOf(g, what)
+	if err != nil {
+		return nil, err
+	}
+	m := &Map[K, V]{ranks: r, name: name}
 	m.part.at = make(map[K]int)
 	m.part.texts, _ = any(m.part.at).(map[string]int)
 	k, failed := newKeys[K]()
@@ -83,14 +88,10 @@ func NewMap[K comparable, V any](n *gas.Node, name string) (*Map[K, V], error) {
 			failed = err
 		}
 	}
-	t := tables.Of(n)
-	// Before others can have seen that all ranks are here, and call.
-	m.number = t.add(m)
 	if failed != nil {
-		failed = fmt.Errorf("dist: NewMap %q: %w", name, failed)
+		failed = fmt.Errorf("dist: %s: %w", what, failed)
 	}
-	if err := agree(n, fmt.Sprintf("NewMap %q", name), sayOf("NewMap", name, typeName[K](), typeName[V](), fmt.Sprint(m.number)), failed); err != nil {
-		t.remove(m.number)
+	if m.number, err = m.enter(m, what, sayOf(what, typeName[K](), typeName[V]()), failed); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -149,7 +150,7 @@ func (m *Map[K, V]) RemoveAll(keys []K) error {
 }
 
 // Owner is the rank that has the entry of key, or would have it.
-func (m *Map[K, V]) Owner(key K) int { return ownerOf(m.keys.hash(&key), m.n.Size()) }
+func (m *Map[K, V]) Owner(key K) int { return ownerOf(m.keys.hash(&key), m.size) }
 
 // All is each entry of this rank, in any order. It may be used while entries come and go, which
 // it shows or does not, and its loop may use the map. Slices in values are the map's:
@@ -185,10 +186,10 @@ func (m *Map[K, V]) Total() (int, error) {
 		return 0, err
 	}
 	// Every update begun before the call is counted.
-	if err := m.n.Barrier(); err != nil {
+	if err := m.g.Barrier(); err != nil {
 		return 0, err
 	}
-	return gas.AllReduce(m.n, m.Len(), gas.Sum)
+	return gas.AllReduce(m.g, m.Len(), gas.Sum)
 }
 
 // Flush returns when all that this rank has put off by [Update.Push] is done, of all updates of
@@ -217,7 +218,7 @@ func (m *Map[K, V]) Delete() error {
 		return err
 	}
 	err := m.flush()
-	if failed := m.n.Barrier(); err == nil {
+	if failed := m.g.Barrier(); err == nil {
 		err = failed
 	}
 	m.done.Store(true)

@@ -29,6 +29,7 @@ type access struct {
 // one that changes it.
 type script struct {
 	conduit string
+	groups  string
 	ranks   int
 	steps   [][][]access // by phase and rank
 }
@@ -47,7 +48,7 @@ const (
 )
 
 func drawScript(t *rapid.T) script {
-	s := script{conduit: rapid.SampledFrom(names).Draw(t, "conduit"), ranks: rapid.IntRange(1, 5).Draw(t, "ranks")}
+	s := script{conduit: rapid.SampledFrom(names).Draw(t, "conduit"), groups: rapid.SampledFrom(dist.Groupings).Draw(t, "groups"), ranks: rapid.IntRange(1, 5).Draw(t, "ranks")}
 	keys := rapid.SampledFrom([]int{3, 20, 400}).Draw(t, "keys")
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	for phase := range rapid.IntRange(1, 3).Draw(t, "phases") {
@@ -92,9 +93,9 @@ func (k kind[K, V]) pick(a access) (keys []K, values []V) {
 	return keys, values
 }
 
-// run has all ranks follow the script, and compares with a plain map.
-func (k kind[K, V]) run(n *gas.Node, s script) error {
-	m, err := dist.NewMap[K, V](n, "model")
+// run has the ranks of g follow the script, where they stand for more if they are fewer, and compares with a plain map.
+func (k kind[K, V]) run(g gas.Group, s script) error {
+	m, err := dist.NewMap[K, V](g, "model")
 	if err != nil {
 		return err
 	}
@@ -111,8 +112,8 @@ func (k kind[K, V]) run(n *gas.Node, s script) error {
 		for rank, accesses := range steps {
 			for i, a := range accesses {
 				keys, values := k.pick(a)
-				where := fmt.Sprintf("%s, %d ranks: phase %d, rank %d, access %d (%d of %d keys)", s.conduit, s.ranks, phase, rank, i, a.op, len(keys))
-				if rank == n.Rank() {
+				where := fmt.Sprintf("%s, %d ranks, %s: phase %d, rank %d, access %d (%d of %d keys)", s.conduit, s.ranks, s.groups, phase, rank, i, a.op, len(keys))
+				if rank%g.Size() == g.Rank() {
 					if err := k.do(m, add, a.op, keys, values, model); err != nil {
 						return fmt.Errorf("%s: %w", where, err)
 					}
@@ -120,11 +121,11 @@ func (k kind[K, V]) run(n *gas.Node, s script) error {
 				k.model(model, a.op, keys, values)
 			}
 		}
-		if err := n.Barrier(); err != nil {
+		if err := g.Barrier(); err != nil {
 			return err
 		}
 	}
-	return k.compare(n, m, model)
+	return k.compare(g, m, model)
 }
 
 type got[V any] struct {
@@ -217,12 +218,12 @@ func same[V any](a, b V) bool {
 }
 
 // compare looks whether m is the model, wherever its entries are.
-func (k kind[K, V]) compare(n *gas.Node, m *dist.Map[K, V], model map[K]V) error {
+func (k kind[K, V]) compare(g gas.Group, m *dist.Map[K, V], model map[K]V) error {
 	count := 0
 	for key, v := range m.All() {
 		want, ok := model[key]
-		if !ok || !same(v, want) || m.Owner(key) != n.Rank() {
-			return fmt.Errorf("rank %d has %v of %v, which is rank %d's: want %v, %v", n.Rank(), v, key, m.Owner(key), want, ok)
+		if !ok || !same(v, want) || m.Owner(key) != g.Rank() {
+			return fmt.Errorf("rank %d has %v of %v, which is rank %d's: want %v, %v", g.Rank(), v, key, m.Owner(key), want, ok)
 		}
 		count++
 	}
@@ -231,7 +232,7 @@ func (k kind[K, V]) compare(n *gas.Node, m *dist.Map[K, V], model map[K]V) error
 		return err
 	}
 	if count != m.Len() || total != len(model) {
-		return fmt.Errorf("rank %d shows %d entries of %d; all have %d, want %d", n.Rank(), count, m.Len(), total, len(model))
+		return fmt.Errorf("rank %d shows %d entries of %d; all have %d, want %d", g.Rank(), count, m.Len(), total, len(model))
 	}
 	if err := m.Delete(); err != nil {
 		return err
@@ -257,7 +258,7 @@ type word string
 func TestMapModel(t *testing.T) {
 	number := func(i int) int { return i }
 	sum := func(v *int, by int) { *v += by }
-	kinds := map[string]func(n *gas.Node, s script) error{
+	kinds := map[string]func(g gas.Group, s script) error{
 		"numbers": kind[int, int]{number, number, sum}.run,
 		"texts":   kind[string, int]{func(i int) string { return strings.Repeat("k", i%70) + fmt.Sprint(i) }, number, sum}.run,
 		"slices": kind[word, []int32]{
@@ -274,7 +275,9 @@ func TestMapModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run := kinds[rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))).Draw(t, "kind")]
 		s := drawScript(t)
-		if err := gas.Run(small(s.conduit, s.ranks), func(n *gas.Node) error { return run(n, s) }); err != nil {
+		if err := gas.Run(small(s.conduit, s.ranks), func(n *gas.Node) error {
+			return dist.InGroups(n, s.groups, func(g gas.Group) error { return run(g, s) })
+		}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -773,8 +776,18 @@ func TestNumbersDiffer(t *testing.T) {
 		if err == nil {
 			return errors.New("different calls agree")
 		}
-		if _, err := dist.NewMap[int, int](n, "third"); !errors.Is(err, gas.ErrBadArg) {
-			return fmt.Errorf("maps with different numbers: %w", err)
+		third, err := dist.NewMap[int, int](n, "third")
+		if err != nil {
+			return err
+		}
+		for key := range 20 {
+			if err := third.Put(key, n.Rank()); err != nil {
+				return err
+			}
+		}
+		total, err := third.Total()
+		if none, failed := m.Total(); total != 20 || none != 0 || err != nil || failed != nil {
+			return fmt.Errorf("%d entries, and %d of the first map: %w", total, none, errors.Join(err, failed))
 		}
 		return nil
 	})

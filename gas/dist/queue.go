@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Queue is a bag of work on all ranks: each pushes items at its own end and pops the newest of its
+// Queue is a bag of work on the ranks of a group: each pushes items at its own end and pops the newest of its
 // own, and a rank that has none steals half of what another one offers, the oldest first. Pop
 // ends on all ranks when there is no item left anywhere and none is under way. Each item
 // is popped once, on one rank. Items are plain values of T, which holds no Go pointers.
@@ -35,20 +35,20 @@ import (
 // and Larkins 2021, lifelines are those of Saraswat et al. 2011, and the end is found by
 // counting in two waves as in Mattern 1987.
 type Queue[T any] struct {
-	n    *gas.Node
+	ranks
 	name string
-	rank int
-	size int
 	own  []T // items of this rank alone, the newest last
 	rnd  *rand.Rand
 	near []int // other ranks with memory in reach, as far as their numbers are close
+	gate gate  // the phase's first barrier
 
-	ring  gas.Ptr[T] // of this rank; the others' are its counterparts
-	items []T        // the ring's memory
-	safe  uint32     // thieves are done with all positions below it
+	rings *gas.TeamSlice[T]
+	items []T    // the memory of this rank's ring
+	safe  uint32 // thieves are done with all positions below it
 
-	ctl   gas.Ptr[uint64] // control words of this rank
-	words []uint64        // their memory, read by atomic loads only
+	ctls  *gas.TeamSlice[uint64] // control words, nil after Delete
+	ctl   gas.Ptr[uint64]        // this rank's
+	words []uint64               // their memory, read by atomic loads only
 
 	created, done uint64 // items that this rank has pushed; that it has finished
 	working       bool   // the item popped last is not finished
@@ -62,7 +62,7 @@ type Queue[T any] struct {
 	sent   bool      // its part of the wave is with its parent
 	sums   [2]uint64 // items pushed and finished, of this rank and all below it
 	before uint64    // those finished of all ranks by the wave before; rank 0's
-	gate   int       // how far this rank is in the phase's first barrier
+	gated  int       // how far this rank is in the phase's first barrier
 	awake  func() bool
 	stats  QueueStats
 
@@ -102,7 +102,7 @@ const (
 	ctlLength = upWord + 3*children
 )
 
-// States of Queue.gate.
+// States of Queue.gated.
 const (
 	gateClosed  = iota // this rank has had work all the time
 	gateEntered        // it has not: BarrierNotify
@@ -124,40 +124,75 @@ const (
 	mostSearch = 4
 )
 
-// NewQueue is collective: it makes a queue of that name, which is for messages to people. Each
+// NewQueue is collective: it makes a queue on the ranks of g, of that name, which is for messages to people. Each
 // rank offers up to capacity items to thieves, rounded up to a power of two, for which the
 // segment has room: 0 means what 64 KiB take, and at least 16. It bounds what a thief takes
 // at once, not how many items there are.
-func NewQueue[T any](n *gas.Node, name string, capacity int) (*Queue[T], error) {
+func NewQueue[T any](g gas.Group, name string, capacity int) (*Queue[T], error) {
+	on, err := ranksOf(g, fmt.Sprintf("NewQueue %q", name))
+	if err != nil {
+		return nil, err
+	}
 	if err := gas.CheckType[T](); err != nil {
 		return nil, err
 	}
 	if capacity < 0 || capacity > mostShared {
-		return nil, errs.BadArg("dist: queue %q that offers %d items: capacity must be 0 to %d", name, capacity, mostShared)
+		return nil, errs.BadArg("dist: NewQueue %q that offers %d items: capacity must be 0 to %d", name, capacity, mostShared)
 	}
 	if capacity == 0 {
 		capacity = max(16, defaultRing/int(reflect.TypeFor[T]().Size()))
 	}
 	capacity = 1 << bits.Len(uint(capacity-1))
-	q := &Queue[T]{n: n, name: name, rank: n.Rank(), size: n.Size(), left: 1, every: 1, sent: true, before: ^uint64(0)}
+	q := &Queue[T]{ranks: on, name: name, gate: gateOf(on), left: 1, every: 1, sent: true, before: ^uint64(0)}
 	q.rnd = rand.New(rand.NewPCG(uint64(q.rank), 0))
 	for r := max(0, q.rank-nearby); r <= min(q.size-1, q.rank+nearby); r++ {
-		if r != q.rank && n.Neighbour(r) {
+		if r != q.rank && q.n.Neighbour(q.job(r)) {
 			q.near = append(q.near, r)
 		}
 	}
-	var err error
-	if q.ring, err = gas.NewSlice[T](n, capacity); err != nil {
-		return nil, fmt.Errorf("dist: queue %q that offers %d items: %w", name, capacity, err)
+	if q.rings, err = gas.NewTeamSlice[T](g, capacity); err != nil {
+		return nil, fmt.Errorf("dist: NewQueue %q that offers %d items: %w", name, capacity, err)
 	}
-	if q.ctl, err = gas.NewSlice[uint64](n, ctlLength); err != nil {
-		return nil, errors.Join(fmt.Errorf("dist: queue %q: %w", name, err), gas.Delete(n, q.ring))
+	if q.ctls, err = gas.NewTeamSlice[uint64](g, ctlLength); err != nil {
+		return nil, errors.Join(fmt.Errorf("dist: NewQueue %q: %w", name, err), q.rings.Delete())
 	}
-	if q.items, q.words, err = ownMemory(n, q.ring, capacity, q.ctl); err != nil {
+	q.ctl = q.ctls.On(q.rank)
+	if q.items, q.words, err = ownMemory(q.n, q.rings.On(q.rank), capacity, q.ctl); err != nil {
 		return nil, err
 	}
 	q.awake = q.due
 	return q, nil
+}
+
+// gate is a barrier of a group in pieces.
+type gate struct {
+	notify, wait func() error
+	ready        func() bool // wait would not wait; does not poll
+}
+
+func gateOf(r ranks) gate {
+	if r.team == nil {
+		return gate{r.n.BarrierNotify, r.n.BarrierWait, func() bool { return r.n.Layers().Barriers.Ready() }}
+	}
+	var f gas.Future[struct{}]
+	return gate{
+		func() (err error) {
+			f, err = gas.BarrierNB(r.g)
+			return err
+		},
+		func() error {
+			_, err := f.Wait()
+			return err
+		},
+		func() bool {
+			select {
+			case <-f.Done():
+				return true
+			default:
+				return false
+			}
+		},
+	}
 }
 
 // ownMemory is the rank's own memory behind its pointers.
@@ -172,22 +207,22 @@ func ownMemory[T any](n *gas.Node, ring gas.Ptr[T], capacity int, ctl gas.Ptr[ui
 
 // Delete is collective: it ends the queue, whose memory it gives back. Items that are left are gone.
 func (q *Queue[T]) Delete() error {
-	if q.ctl.IsNil() {
+	if q.ctls == nil {
 		return q.over()
 	}
-	ring, ctl := q.ring, q.ctl
-	q.ring, q.ctl, q.own, q.left = gas.Ptr[T]{}, gas.Ptr[uint64]{}, nil, 0
+	ctls := q.ctls
+	q.ctls, q.own, q.left = nil, nil, 0
 	// Within a phase hints, and counts of what was stolen, may be under way.
 	if err := q.n.SyncImplicit(); err != nil {
 		return err
 	}
-	if err := q.n.Barrier(); err != nil {
+	if err := q.g.Barrier(); err != nil {
 		return err
 	}
-	if err := gas.Delete(q.n, ring); err != nil {
+	if err := q.rings.Delete(); err != nil {
 		return err
 	}
-	return gas.Delete(q.n, ctl)
+	return ctls.Delete()
 }
 
 // over is the error of a queue that is used after Delete.
@@ -266,7 +301,7 @@ func (q *Queue[T]) Pop() (item T, ok bool, err error) {
 
 // look answers peers, offers items, and sets when to do so again.
 func (q *Queue[T]) look() error {
-	if q.ctl.IsNil() { // looks have no end then, so that each use is seen
+	if q.ctls == nil { // looks have no end then, so that each use is seen
 		return q.over()
 	}
 	q.n.Poll()
@@ -329,12 +364,12 @@ func (q *Queue[T]) search() error {
 	q.searched += since
 	for range min(since/searchTime, mostSearch) {
 		r := q.another()
-		asleep, err := gas.Load(q.n, q.ctl.On(r).Add(asleepWord))
+		asleep, err := gas.Load(q.n, q.ctls.On(r).Add(asleepWord))
 		if err != nil {
 			return err
 		}
 		if asleep != 0 {
-			return gas.StoreNBI(q.n, q.ctl.On(r).Add(hintWord), uint64(q.rank+1))
+			return gas.StoreNBI(q.n, q.ctls.On(r).Add(hintWord), uint64(q.rank+1))
 		}
 	}
 	return nil
@@ -401,7 +436,7 @@ func (q *Queue[T]) rouse(there int) error {
 	}
 	for ; wake != 0; wake &= wake - 1 {
 		r := q.rank ^ int(wake&-wake)
-		if err := gas.StoreNBI(q.n, q.ctl.On(r).Add(hintWord), uint64(q.rank+1)); err != nil {
+		if err := gas.StoreNBI(q.n, q.ctls.On(r).Add(hintWord), uint64(q.rank+1)); err != nil {
 			return err
 		}
 	}
@@ -484,7 +519,7 @@ func (q *Queue[T]) hunt() (bool, error) {
 			continue
 		}
 		// The rank offers items and then looks for sleepers: one of the two sees the other.
-		if _, err := gas.FetchOr(q.n, q.ctl.On(r).Add(linesWord), uint64(b)); err != nil {
+		if _, err := gas.FetchOr(q.n, q.ctls.On(r).Add(linesWord), uint64(b)); err != nil {
 			return false, err
 		}
 		if found, err := q.steal(r); found || err != nil {
@@ -497,7 +532,7 @@ func (q *Queue[T]) hunt() (bool, error) {
 // steal takes the older half of what rank offers.
 func (q *Queue[T]) steal(rank int) (bool, error) {
 	q.stats.Tries++
-	p := q.ctl.On(rank).Add(ringWord)
+	p := q.ctls.On(rank).Add(ringWord)
 	word, err := gas.Load(q.n, p)
 	for err == nil {
 		oldest, end := positions(word)
@@ -517,13 +552,13 @@ func (q *Queue[T]) steal(rank int) (bool, error) {
 		had := len(q.own)
 		q.own = slices.Grow(q.own, count)[:had+count]
 		first, run := q.at(oldest, count)
-		from := q.ring.On(rank)
+		from := q.rings.On(rank)
 		err = from.Add(first).GetSlice(q.n, q.own[had:had+run])
 		if err == nil && run < count {
 			err = from.GetSlice(q.n, q.own[had+run:])
 		}
 		if err == nil {
-			err = gas.AddNBI(q.n, q.ctl.On(rank).Add(copiedWord), uint64(count))
+			err = gas.AddNBI(q.n, q.ctls.On(rank).Add(copiedWord), uint64(count))
 		}
 		q.stats.Steals++
 		q.stats.Stolen += uint64(count)
@@ -536,11 +571,11 @@ func (q *Queue[T]) steal(rank int) (bool, error) {
 func (q *Queue[T]) sleep() (ended bool, err error) {
 	q.stats.Sleeps++
 	// In this barrier ranks would find each other if one returned from its function.
-	if q.gate == gateClosed {
-		if err := q.n.BarrierNotify(); err != nil {
+	if q.gated == gateClosed {
+		if err := q.gate.notify(); err != nil {
 			return false, err
 		}
-		q.gate = gateEntered
+		q.gated = gateEntered
 	}
 	if err := gas.Store(q.n, q.ctl.Add(asleepWord), 1); err != nil {
 		return false, err
@@ -574,20 +609,20 @@ func (q *Queue[T]) rest() (ended bool, err error) {
 // due reports whether a sleeping rank has something to do.
 func (q *Queue[T]) due() bool {
 	return atomic.LoadUint64(&q.words[hintWord]) != 0 || q.waveDue() ||
-		q.gate == gateEntered && q.n.Layers().Barriers.Ready()
+		q.gated == gateEntered && q.gate.ready()
 }
 
 // pass ends the phase's first barrier, when it can.
 func (q *Queue[T]) pass(now bool) error {
-	if q.gate != gateEntered || !now && !q.n.Layers().Barriers.Ready() {
+	if q.gated != gateEntered || !now && !q.gate.ready() {
 		return nil
 	}
-	q.gate = gatePassed
-	if err := q.n.BarrierWait(); err != nil {
+	q.gated = gatePassed
+	if err := q.gate.wait(); err != nil {
 		return fmt.Errorf("dist: queue %q: rank %d waits for work: %w", q.name, q.rank, err)
 	}
 	// Until the end of the phase there is one open, at which a rank is found that returns.
-	return q.n.BarrierNotify()
+	return q.gate.notify()
 }
 
 // finish ends the phase: no rank goes on while others still look for items, which would be
@@ -596,14 +631,14 @@ func (q *Queue[T]) finish() error {
 	if err := q.pass(true); err != nil {
 		return err
 	}
-	q.gate = gateClosed
+	q.gated = gateClosed
 	if err := q.n.SyncImplicit(); err != nil {
 		return err
 	}
-	if err := q.n.BarrierWait(); err != nil {
+	if err := q.gate.wait(); err != nil {
 		return err
 	}
-	return q.n.Barrier()
+	return q.g.Barrier()
 }
 
 // waves has this rank do its part in counting, and reports whether there is nothing left to do on
@@ -637,7 +672,7 @@ func (q *Queue[T]) waves() (ended bool, err error) {
 			q.sums[1] += atomic.LoadUint64(&q.words[upWord+3*c+1])
 		}
 		if q.rank > 0 {
-			up := q.ctl.On((q.rank - 1) / children).Add(upWord + 3*((q.rank-1)%children))
+			up := q.ctls.On((q.rank - 1) / children).Add(upWord + 3*((q.rank-1)%children))
 			return false, up.PutSignal(q.n, q.sums[:], up.Add(2), gas.SignalSet, q.wave)
 		}
 		if q.sums[0] == q.before {
@@ -651,7 +686,7 @@ func (q *Queue[T]) waves() (ended bool, err error) {
 func (q *Queue[T]) tell(word uint64) error {
 	q.told = word
 	for c := range q.children() {
-		if err := gas.StoreNBI(q.n, q.ctl.On(children*q.rank+1+c).Add(downWord), word); err != nil {
+		if err := gas.StoreNBI(q.n, q.ctls.On(children*q.rank+1+c).Add(downWord), word); err != nil {
 			return err
 		}
 	}

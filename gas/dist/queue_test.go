@@ -68,14 +68,16 @@ func TestQueueModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// Jobs on udp take longest.
 		conduit := rapid.SampledFrom([]string{"shm", "jitter", "shm", "jitter", "shm", "jitter", "udp"}).Draw(t, "conduit")
+		groups := rapid.SampledFrom(Groupings).Draw(t, "groups")
 		ranks := rapid.IntRange(1, 6).Draw(t, "ranks")
 		capacity := rapid.SampledFrom([]int{0, 1, 3, 64}).Draw(t, "capacity")
 		phases := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 5, 40}), ranks, ranks), 1, 3).Draw(t, "items")
 		left := rapid.Uint32Range(0, 7).Draw(t, "left")
 		slow := rapid.SliceOfN(rapid.IntRange(0, 50), ranks, ranks).Draw(t, "slow")
 		start := rapid.SampledFrom([]uint32{0, math.MaxUint32, math.MaxUint32 - 5}).Draw(t, "start")
-		err := gas.Run(gas.Config{Ranks: ranks, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error {
-			q, err := NewQueue[job](n, "jobs", capacity)
+		run := func(g gas.Group) error {
+			n := g.Node()
+			q, err := NewQueue[job](g, "jobs", capacity)
 			if err != nil {
 				return err
 			}
@@ -87,30 +89,31 @@ func TestQueueModel(t *testing.T) {
 			if err := gas.Store(n, q.ctl.Add(copiedWord), uint64(start)); err != nil {
 				return err
 			}
-			if err := n.Barrier(); err != nil {
+			if err := g.Barrier(); err != nil {
 				return err
 			}
 			for phase, items := range phases {
-				if err := onePhase(n, q, phase, items, left, slow[n.Rank()]); err != nil {
+				if err := onePhase(g, q, phase, items, left, slow[n.Rank()]); err != nil {
 					return fmt.Errorf("phase %d: %w", phase, err)
 				}
 			}
 			return q.Delete()
-		})
+		}
+		err := gas.Run(gas.Config{Ranks: ranks, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error { return InGroups(n, groups, run) })
 		if err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// onePhase has each rank push as many items as items says, and does them.
-func onePhase(n *gas.Node, q *Queue[job], phase int, items []int, left uint32, slow int) error {
+// onePhase has each rank of g, or one for several if they are fewer, push as many items as items says, and does them.
+func onePhase(g gas.Group, q *Queue[job], phase int, items []int, left uint32, slow int) error {
 	var all, own []job
 	for r, count := range items {
 		for i := range count {
 			j := job{id: uint64(phase)<<50 | uint64(i*len(items)+r+1), left: left}
 			all = append(all, j)
-			if r == n.Rank() {
+			if r%g.Size() == g.Rank() {
 				own = append(own, j)
 			}
 		}
@@ -137,7 +140,7 @@ func onePhase(n *gas.Node, q *Queue[job], phase int, items []int, left uint32, s
 	if err != nil {
 		return err
 	}
-	byRank, err := gas.AllGatherV(n, got)
+	byRank, err := gas.AllGatherV(g, got)
 	if err != nil {
 		return err
 	}
@@ -237,11 +240,11 @@ func TestQueueMisuse(t *testing.T) {
 		is   error
 		fn   func(n *gas.Node) error
 	}{
-		"negative": {`queue "jobs" that offers -1 items: capacity must be 0 to 1073741824`, gas.ErrBadArg, func(n *gas.Node) error {
+		"negative": {`NewQueue "jobs" that offers -1 items: capacity must be 0 to 1073741824`, gas.ErrBadArg, func(n *gas.Node) error {
 			_, err := NewQueue[int](n, "jobs", -1)
 			return err
 		}},
-		"too large": {`queue "jobs" that offers 1048576 items: `, gas.ErrResource, func(n *gas.Node) error {
+		"too large": {`NewQueue "jobs" that offers 1048576 items: `, gas.ErrResource, func(n *gas.Node) error {
 			_, err := NewQueue[int](n, "jobs", 1<<20)
 			return err
 		}},
@@ -249,7 +252,7 @@ func TestQueueMisuse(t *testing.T) {
 			_, err := NewQueue[*int](n, "jobs", 0)
 			return err
 		}},
-		"different": {`queue "jobs" that offers `, gas.ErrBadArg, func(n *gas.Node) error {
+		"different": {`NewQueue "jobs" that offers `, gas.ErrBadArg, func(n *gas.Node) error {
 			_, err := NewQueue[int](n, "jobs", 1<<n.Rank())
 			return err
 		}},
@@ -303,7 +306,7 @@ func TestQueueMisuse(t *testing.T) {
 			if err := n.BarrierNotify(); err != nil {
 				return err
 			}
-			q.gate = gateEntered
+			q.gated = gateEntered
 			return q.pass(true)
 		}},
 	} {

@@ -12,14 +12,14 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Rows is a ragged array: rows of any lengths, also of none, one behind the other on the ranks, of
-// which each has a run of whole rows in its segment. It is what others call compressed sparse
+// Rows is a ragged array: rows of any lengths, also of none, one behind the other on the ranks of a
+// group, of which each has a run of whole rows in its segment. It is what others call compressed sparse
 // rows. T must hold no Go pointers.
 //
 // The number of rows and their lengths are fixed. Any goroutine of any rank gets rows; the rank
 // that has an element may change it (Local), which others see as any store to a segment.
 type Rows[T any] struct {
-	n     *gas.Node
+	ranks
 	name  string
 	first []int // the row that each rank begins with, and behind these how many rows there are
 	parts []rowsPart[T]
@@ -35,50 +35,58 @@ type rowsPart[T any] struct {
 	Rows   uint64 // plus 1; 0 where there was no memory
 }
 
-// NewRows is collective: it makes rows of those that each rank brings, which it copies: rank 0's are the
+// NewRows is collective: it makes rows on the ranks of g of those that each rank brings, which it copies: rank 0's are the
 // first, and stay there, then come those of rank 1. Memory is the segments'
 // (Config.SegmentSize).
-func NewRows[T any](n *gas.Node, name string, rows [][]T) (*Rows[T], error) {
+func NewRows[T any](g gas.Group, name string, rows [][]T) (*Rows[T], error) {
+	r, err := ranksOf(g, fmt.Sprintf("NewRows %q", name))
+	if err != nil {
+		return nil, err
+	}
 	at := make([]uint64, 1, len(rows)+1)
 	for _, row := range rows {
 		at = append(at, at[len(at)-1]+uint64(len(row)))
 	}
-	return layRows(n, name, at, slices.Concat(rows...))
+	return layRows(r, name, at, slices.Concat(rows...))
 }
 
-// NewRowsOf is collective: it makes count rows of values, in equal runs of rows: values[k] belongs to row rows[k].
+// NewRowsOf is collective: it makes count rows of values on the ranks of g, in equal runs of rows: values[k] belongs to row rows[k].
 // Ranks have lists of their own, of any length, in any order. In a row values are in order of the
 // ranks that bring them, and of their lists.
-func NewRowsOf[T any](n *gas.Node, name string, count int, rows []int, values []T) (*Rows[T], error) {
+func NewRowsOf[T any](g gas.Group, name string, count int, rows []int, values []T) (*Rows[T], error) {
+	r, err := ranksOf(g, fmt.Sprintf("NewRowsOf %q", name))
+	if err != nil {
+		return nil, err
+	}
 	var failed error
 	if len(rows) != len(values) {
 		failed = errs.BadArg("dist: NewRowsOf: rows %q of %d numbers of rows and %d values", name, len(rows), len(values))
 	}
-	return gatherRows(n, "NewRowsOf", name, count, rows, failed, false, func(k int) []T { return values[k : k+1] })
+	return gatherRows(r, "NewRowsOf", name, count, rows, failed, false, func(k int) []T { return values[k : k+1] })
 }
 
 // layRows is collective: it makes rows of values, which begin at at.
-func layRows[T any](n *gas.Node, name string, at []uint64, values []T) (*Rows[T], error) {
-	if err := agree(n, "NewRows", sayOf("rows", name, typeName[T]()), gas.CheckType[T]()); err != nil {
+func layRows[T any](on ranks, name string, at []uint64, values []T) (*Rows[T], error) {
+	if err := on.agree(fmt.Sprintf("NewRows %q", name), sayOf("rows", name, typeName[T]()), gas.CheckType[T]()); err != nil {
 		return nil, err
 	}
-	r := &Rows[T]{n: n, name: name}
+	r := &Rows[T]{ranks: on, name: name}
 	part, failed := r.allocate(len(at), len(values))
 	bulk.CopySlice(r.at, at)
 	bulk.CopySlice(r.values, values)
 	var err error
-	if r.parts, err = gas.AllGather(n, part); err != nil {
+	if r.parts, err = gas.AllGather(r.g, part); err != nil {
 		return nil, err
 	}
 	for rank, p := range r.parts {
 		if p.Rows == 0 && failed == nil {
-			failed = errs.Resource("dist: rows %q: rank %d has no memory for its part, which its own error names", name, rank)
+			failed = errs.Resource("dist: rows %q: rank %d has no memory for its part, which its own error names", name, r.job(rank))
 		}
 	}
 	if failed != nil {
-		return nil, errors.Join(failed, part.free(n))
+		return nil, errors.Join(failed, part.free(r.n))
 	}
-	r.first = make([]int, n.Size()+1)
+	r.first = make([]int, r.size+1)
 	for i, p := range r.parts {
 		r.first[i+1] = r.first[i] + int(p.Rows) - 1
 	}
@@ -112,11 +120,11 @@ type rowHead struct{ Row, Count uint64 }
 
 // gatherRows is collective: it makes count rows, in equal runs: the values that of gives for k go
 // to row rows[k]. once: no row comes twice, so that count rows are all. failed is an earlier error of this rank.
-func gatherRows[T any](n *gas.Node, what, name string, count int, rows []int, failed error, once bool, of func(k int) []T) (*Rows[T], error) {
+func gatherRows[T any](on ranks, what, name string, count int, rows []int, failed error, once bool, of func(k int) []T) (*Rows[T], error) {
 	// Each rank has the bounds of its rows in its segment.
-	if most := n.Usage().LargestCollective / 8; count < 0 {
+	if most := on.n.Usage().LargestCollective / 8; count < 0 {
 		failed = errs.BadArg("dist: %s: %d rows in %q: there are 0 or more", what, count, name)
-	} else if uint64(count)/uint64(n.Size()) >= most && failed == nil {
+	} else if uint64(count)/uint64(on.size) >= most && failed == nil {
 		failed = errs.Resource("dist: %s: %d rows in %q: segments have room for %d on each rank (Config.SegmentSize)", what, count, name, most)
 	}
 	for k, row := range rows {
@@ -124,24 +132,24 @@ func gatherRows[T any](n *gas.Node, what, name string, count int, rows []int, fa
 			failed = errs.BadArg("dist: %s: number %d of the list is row %d, and %q has %d", what, k, row, name, count)
 		}
 	}
-	if err := agree(n, what, sayOf(what, name, typeName[T]())+uint64(count), failed); err != nil {
+	if err := on.agree(fmt.Sprintf("%s %q", what, name), sayOf(what, name, typeName[T]())+uint64(count), failed); err != nil {
 		return nil, err
 	}
-	block := max(1, (count+n.Size()-1)/n.Size())
-	heads, values := make([][]rowHead, n.Size()), make([][]T, n.Size())
+	block := max(1, (count+on.size-1)/on.size)
+	heads, values := make([][]rowHead, on.size), make([][]T, on.size)
 	for k, row := range rows {
 		piece := of(k)
 		heads[row/block] = append(heads[row/block], rowHead{uint64(row), uint64(len(piece))})
 		values[row/block] = append(values[row/block], piece...)
 	}
-	heads, err := gas.AllToAllV(n, heads)
+	heads, err := gas.AllToAllV(on.g, heads)
 	if err != nil {
 		return nil, err
 	}
-	if values, err = gas.AllToAllV(n, values); err != nil {
+	if values, err = gas.AllToAllV(on.g, values); err != nil {
 		return nil, err
 	}
-	first := min(count, n.Rank()*block)
+	first := min(count, on.rank*block)
 	own := min(count, first+block) - first
 	at, came := make([]uint64, own+1), make([]bool, own)
 	for _, h := range slices.Concat(heads...) {
@@ -152,7 +160,7 @@ func gatherRows[T any](n *gas.Node, what, name string, count int, rows []int, fa
 		}
 		came[k] = true
 	}
-	if err := agree(n, what, 0, failed); err != nil {
+	if err := on.agree(fmt.Sprintf("%s %q", what, name), 0, failed); err != nil {
 		return nil, err
 	}
 	for k := range own {
@@ -168,7 +176,7 @@ func gatherRows[T any](n *gas.Node, what, name string, count int, rows []int, fa
 			rest = rest[h.Count:]
 		}
 	}
-	return layRows(n, name, at, all)
+	return layRows(on, name, at, all)
 }
 
 // Delete is collective: it gives the memory back. No rank may use the rows any more when any rank
@@ -177,10 +185,10 @@ func (r *Rows[T]) Delete() error {
 	if r.parts == nil {
 		return r.over()
 	}
-	if err := r.n.Barrier(); err != nil {
+	if err := r.g.Barrier(); err != nil {
 		return err
 	}
-	err := r.parts[r.n.Rank()].free(r.n)
+	err := r.parts[r.rank].free(r.n)
 	r.first, r.parts, r.at, r.values = nil, nil, nil, nil
 	return err
 }
@@ -305,7 +313,7 @@ func (r *Rows[T]) RowsAt(idx []int) ([][]T, error) {
 // Local is row i without a copy, if this rank has it. It stays valid until Delete.
 func (r *Rows[T]) Local(i int) ([]T, bool) {
 	rank, k, err := r.where(i)
-	if err != nil || rank != r.n.Rank() {
+	if err != nil || rank != r.rank {
 		return nil, false
 	}
 	return r.row(k), true
@@ -317,7 +325,7 @@ func (r *Rows[T]) row(k int) []T { return r.values[r.at[k]:r.at[k+1]:r.at[k+1]] 
 // LocalRows walks the rows of this rank, with their numbers, as Local returns them.
 func (r *Rows[T]) LocalRows() iter.Seq2[int, []T] {
 	return func(yield func(int, []T) bool) {
-		first, end := r.Range(r.n.Rank())
+		first, end := r.Range(r.rank)
 		for k := range end - first {
 			if !yield(first+k, r.row(k)) {
 				return
@@ -335,7 +343,7 @@ func (r *Rows[T]) Permute(to []int) (*Rows[T], error) {
 	} else if len(to) != len(r.at)-1 {
 		failed = errs.BadArg("dist: Permute: %d numbers for the %d rows of %q on rank %d", len(to), len(r.at)-1, r.name, r.n.Rank())
 	}
-	return gatherRows(r.n, "Permute", r.name, r.Count(), to, failed, true, r.row)
+	return gatherRows(r.ranks, "Permute", r.name, r.Count(), to, failed, true, r.row)
 }
 
 // Transpose is collective: it makes count rows, in equal runs, of rows of numbers from 0 to
@@ -352,7 +360,7 @@ func Transpose[C gas.Integer](r *Rows[C], count int) (*Rows[C], error) {
 			to, values = append(to, int(c)), append(values, C(i))
 		}
 	}
-	return gatherRows(r.n, "Transpose", r.name, count, to, failed, false, func(k int) []C { return values[k : k+1] })
+	return gatherRows(r.ranks, "Transpose", r.name, count, to, failed, false, func(k int) []C { return values[k : k+1] })
 }
 
 // Nonzero is an element of a sparse matrix that is not zero.
@@ -390,7 +398,7 @@ func NewSparse[T gas.Scalar](rows *Rows[Nonzero[T]], cols int) (*Sparse[T], erro
 			}
 		}
 	}
-	if err := agree(rows.n, "NewSparse", sayOf("sparse", rows.name, typeName[T]())+uint64(cols), failed); err != nil {
+	if err := rows.agree(fmt.Sprintf("NewSparse %q", rows.name), sayOf("sparse", rows.name, typeName[T]())+uint64(cols), failed); err != nil {
 		return nil, err
 	}
 	return &Sparse[T]{Rows: rows, cols: cols}, nil
@@ -414,7 +422,7 @@ func (s *Sparse[T]) Transpose() (*Sparse[T], error) {
 		}
 	}
 	rows := s.Count()
-	t, err := gatherRows(s.n, "Transpose", s.name, s.cols, to, failed, false, func(k int) []Nonzero[T] { return entries[k : k+1] })
+	t, err := gatherRows(s.ranks, "Transpose", s.name, s.cols, to, failed, false, func(k int) []Nonzero[T] { return entries[k : k+1] })
 	if err != nil {
 		return nil, err
 	}
@@ -422,7 +430,8 @@ func (s *Sparse[T]) Transpose() (*Sparse[T], error) {
 }
 
 // Times is collective: it returns the products of this rank's rows with vector x, which has Cols()
-// elements; where there are none it may be the zero Array. Each element of x that this rank needs comes once. Sums are made in the order of entries.
+// elements, which all ranks of the job have; where there are none it may be the zero Array. Each element
+// of x that this rank needs comes once. Sums are made in the order of entries.
 func (s *Sparse[T]) Times(x gas.Array[T]) ([]T, error) {
 	var failed error
 	switch {
@@ -431,7 +440,7 @@ func (s *Sparse[T]) Times(x gas.Array[T]) ([]T, error) {
 	case x.Len() != s.cols:
 		failed = errs.BadArg("dist: Times: %q has %d columns, the vector %d elements", s.name, s.cols, x.Len())
 	}
-	if err := agree(s.n, "Times", sayOf("times", s.name), failed); err != nil {
+	if err := s.agree(fmt.Sprintf("Times of %q", s.name), sayOf("times", s.name), failed); err != nil {
 		return nil, err
 	}
 	if s.places == nil {
@@ -447,7 +456,11 @@ func (s *Sparse[T]) Times(x gas.Array[T]) ([]T, error) {
 	}
 	got := make([]T, len(s.used))
 	if s.cols > 0 {
-		if err := x.GetAll(s.n, s.used, got); err != nil {
+		get := x.GetAll
+		if s.team != nil {
+			get = x.GetIndexed // GetAll is of all ranks
+		}
+		if err := get(s.n, s.used, got); err != nil {
 			return nil, err
 		}
 	}

@@ -23,21 +23,21 @@ func ragged(t *rapid.T, label string, limit int) [][]int64 {
 }
 
 // part is which of count things rank brings, where ranks bring unequal parts.
-func part(n *gas.Node, count int, cuts []int) (first, end int) {
+func part(g gas.Group, count int, cuts []int) (first, end int) {
 	bound := func(r int) int {
 		if r == 0 {
 			return 0
 		}
-		if r == n.Size() {
+		if r == g.Size() {
 			return count
 		}
 		return min(cuts[r-1], count)
 	}
-	return bound(n.Rank()), bound(n.Rank() + 1)
+	return bound(g.Rank()), bound(g.Rank() + 1)
 }
 
 // sameRows compares r, by each of its ways to get rows, with want.
-func sameRows[T comparable](n *gas.Node, r *dist.Rows[T], want [][]T) error {
+func sameRows[T comparable](g gas.Group, r *dist.Rows[T], want [][]T) error {
 	if r.Count() != len(want) {
 		return fmt.Errorf("%d rows, want %d", r.Count(), len(want))
 	}
@@ -53,12 +53,12 @@ func sameRows[T comparable](n *gas.Node, r *dist.Rows[T], want [][]T) error {
 			return fmt.Errorf("row %d has %d, want %d: %v", i, k, len(row), err)
 		}
 		local, ok := r.Local(i)
-		if ok != (r.Owner(i) == n.Rank()) || ok && !slices.Equal(local, row) {
+		if ok != (r.Owner(i) == g.Rank()) || ok && !slices.Equal(local, row) {
 			return fmt.Errorf("row %d of rank %d is %v %v, want %v", i, r.Owner(i), local, ok, row)
 		}
 		dst = got
 	}
-	first, end := r.Range(n.Rank())
+	first, end := r.Range(g.Rank())
 	for i, row := range r.LocalRows() {
 		if i != first || !slices.Equal(row, want[i]) {
 			return fmt.Errorf("local row %d is %v, want %d: %v", i, row, first, want[i])
@@ -84,6 +84,7 @@ func sameRows[T comparable](n *gas.Node, r *dist.Rows[T], want [][]T) error {
 func TestRowsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		conduit := rapid.SampledFrom(names).Draw(t, "conduit")
+		groups := rapid.SampledFrom(dist.Groupings).Draw(t, "groups")
 		ranks := rapid.IntRange(1, 5).Draw(t, "ranks")
 		cols := rapid.IntRange(0, 9).Draw(t, "columns")
 		want := ragged(t, "rows", cols)
@@ -101,41 +102,42 @@ func TestRowsModel(t *testing.T) {
 				transposed[c] = append(transposed[c], int64(i))
 			}
 		}
-		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error {
-			first, end := part(n, len(want), cuts)
-			r, err := dist.NewRows(n, "rows", want[first:end])
+		run := func(g gas.Group) error {
+			first, end := part(g, len(want), cuts)
+			r, err := dist.NewRows(g, "rows", want[first:end])
 			if err != nil {
 				return err
 			}
-			if err := sameRows(n, r, want); err != nil {
+			if err := sameRows(g, r, want); err != nil {
 				return err
 			}
 			p, err := r.Permute(to[first:end])
 			if err != nil {
 				return err
 			}
-			if err := sameRows(n, p, permuted); err != nil {
+			if err := sameRows(g, p, permuted); err != nil {
 				return fmt.Errorf("permuted: %w", err)
 			}
 			tr, err := dist.Transpose(r, cols)
 			if err != nil {
 				return err
 			}
-			if err := sameRows(n, tr, transposed); err != nil {
+			if err := sameRows(g, tr, transposed); err != nil {
 				return fmt.Errorf("transposed: %w", err)
 			}
 			// Each rank brings a run of the pairs, so that they come in order.
-			k := len(numbers) * n.Rank() / n.Size()
-			l := len(numbers) * (n.Rank() + 1) / n.Size()
-			of, err := dist.NewRowsOf(n, "pairs", len(want), numbers[k:l], values[k:l])
+			k := len(numbers) * g.Rank() / g.Size()
+			l := len(numbers) * (g.Rank() + 1) / g.Size()
+			of, err := dist.NewRowsOf(g, "pairs", len(want), numbers[k:l], values[k:l])
 			if err != nil {
 				return err
 			}
-			if err := sameRows(n, of, want); err != nil {
+			if err := sameRows(g, of, want); err != nil {
 				return fmt.Errorf("of pairs: %w", err)
 			}
 			return errors.Join(r.Delete(), p.Delete(), tr.Delete(), of.Delete())
-		})
+		}
+		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error { return dist.InGroups(n, groups, run) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,6 +156,7 @@ func seq(n int) []int {
 func TestSparseModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		conduit := rapid.SampledFrom(names).Draw(t, "conduit")
+		groups := rapid.SampledFrom(dist.Groupings).Draw(t, "groups")
 		ranks := rapid.IntRange(1, 5).Draw(t, "ranks")
 		cols := rapid.IntRange(0, 9).Draw(t, "columns")
 		rows := ragged(t, "rows", cols)
@@ -175,8 +178,8 @@ func TestSparseModel(t *testing.T) {
 				transposed[c] += dense[i][c] * int64(i+1)
 			}
 		}
-		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error {
-			r, err := dist.NewRows(n, "entries", entries[len(rows)*n.Rank()/ranks:len(rows)*(n.Rank()+1)/ranks])
+		run := func(g gas.Group, squares, numbers gas.Array[int64]) error {
+			r, err := dist.NewRows(g, "entries", entries[len(rows)*g.Rank()/g.Size():len(rows)*(g.Rank()+1)/g.Size()])
 			if err != nil {
 				return err
 			}
@@ -185,7 +188,7 @@ func TestSparseModel(t *testing.T) {
 				return err
 			}
 			for range 2 { // the second time with what the first has found
-				if err := sameProduct(n, s, func(i int) int64 { return int64(i*i + 1) }, product); err != nil {
+				if err := sameProduct(g, s, squares, product); err != nil {
 					return err
 				}
 			}
@@ -196,10 +199,21 @@ func TestSparseModel(t *testing.T) {
 			if tr.Cols() != len(rows) || s.Cols() != cols {
 				return fmt.Errorf("%d columns, of %d", tr.Cols(), s.Cols())
 			}
-			if err := sameProduct(n, tr, func(i int) int64 { return int64(i + 1) }, transposed); err != nil {
+			if err := sameProduct(g, tr, numbers, transposed); err != nil {
 				return fmt.Errorf("transposed: %w", err)
 			}
 			return errors.Join(s.Delete(), tr.Delete())
+		}
+		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error {
+			squares, err := vector(n, cols, func(i int) int64 { return int64(i*i + 1) })
+			if err != nil {
+				return err
+			}
+			numbers, err := vector(n, len(rows), func(i int) int64 { return int64(i + 1) })
+			if err != nil {
+				return err
+			}
+			return dist.InGroups(n, groups, func(g gas.Group) error { return run(g, squares, numbers) })
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -207,26 +221,27 @@ func TestSparseModel(t *testing.T) {
 	})
 }
 
-// sameProduct compares the product of s and the vector of elements f(i) with want.
-func sameProduct(n *gas.Node, s *dist.Sparse[int64], f func(i int) int64, want []int64) (err error) {
-	var x gas.Array[int64]
-	if s.Cols() > 0 { // else there is none
-		if x, err = gas.NewArray[int64](n, s.Cols(), gas.Cyclic); err != nil {
-			return err
-		}
-		for i, e := range x.Local(n) {
-			*e = f(i)
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, x.Delete(n)) }()
+// vector is an array of elements f(i), the zero one if there are none.
+func vector(n *gas.Node, length int, f func(i int) int64) (x gas.Array[int64], err error) {
+	if length == 0 {
+		return x, nil
 	}
+	if x, err = gas.NewArray[int64](n, length, gas.Cyclic); err != nil {
+		return x, err
+	}
+	for i, e := range x.Local(n) {
+		*e = f(i)
+	}
+	return x, n.Barrier()
+}
+
+// sameProduct compares the product of s and x with want.
+func sameProduct(g gas.Group, s *dist.Sparse[int64], x gas.Array[int64], want []int64) error {
 	y, err := s.Times(x)
 	if err != nil {
 		return err
 	}
-	if first, end := s.Range(n.Rank()); !slices.Equal(y, want[first:end]) {
+	if first, end := s.Range(g.Rank()); !slices.Equal(y, want[first:end]) {
 		return fmt.Errorf("rows %d to %d of the product are %v, want %v", first, end, y, want[first:end])
 	}
 	return nil
@@ -297,7 +312,7 @@ func TestRowsMisuse(t *testing.T) {
 		"short permutation": {`Permute: 1 numbers for the 2 rows of "rows" on rank `, gas.ErrBadArg, func(n *gas.Node) error {
 			return two(n, func(r *dist.Rows[int64]) error { _, err := r.Permute([]int{0}); return err })
 		}},
-		"no permutation": {`dist: Permute: `, gas.ErrBadArg, func(n *gas.Node) error {
+		"no permutation": {`dist: Permute "rows": `, gas.ErrBadArg, func(n *gas.Node) error {
 			return two(n, func(r *dist.Rows[int64]) error { _, err := r.Permute([]int{0, 1 + n.Rank()}); return err })
 		}},
 		"types": {"different arguments", gas.ErrBadArg, func(n *gas.Node) (err error) {

@@ -41,7 +41,7 @@ type served interface {
 	serveMany(q *request) ([]byte, error)
 }
 
-// table has the containers of a rank by their numbers, which are the same on all ranks. Every
+// table has the containers of a rank by their numbers; see ranks.enter. Every
 // message that is served reads it: a map that add and remove replace by another takes no lock for that.
 type table struct {
 	mu   sync.Mutex // of add and remove
@@ -51,11 +51,11 @@ type table struct {
 
 var tables gas.PerRank[table]
 
-// add gives m a number. All ranks add the same containers in the same order.
-func (t *table) add(m served) uint32 {
+// add gives m a number that no container of this rank has had, least or more.
+func (t *table) add(m served, least uint32) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last++
+	t.last = max(t.last+1, least)
 	t.change(func(maps map[uint32]served) { maps[t.last] = m })
 	return t.last
 }

@@ -15,7 +15,7 @@ func (u *Update[K, V, A, R]) newShipment(results []R) *shipment[K, V, A, R] {
 	if results == nil {
 		landed = nil
 	}
-	s.init(u.m.n, u.m.number, u.number, landed)
+	s.init(&u.m.ranks, u.m.number, u.number, landed)
 	return s
 }
 
@@ -33,8 +33,8 @@ func (s *shipment[K, V, A, R]) take(b []byte, to []int32) (err error) {
 func (s *shipment[K, V, A, R]) add(i int, key *K, a *A) {
 	u := s.u
 	m := u.m
-	owner := ownerOf(m.keys.hash(key), m.n.Size())
-	if owner != m.n.Rank() {
+	owner := ownerOf(m.keys.hash(key), m.size)
+	if owner != m.rank {
 		s.courier.add(owner, i, u.args.Append(m.keys.append(s.out[owner].data, key), a))
 		return
 	}

@@ -11,47 +11,51 @@ import (
 )
 
 // Matrix is a dense matrix in tiles of equal size, those at the lower and right edges cut off, which
-// are dealt out to a grid of ranks, block-cyclic in both directions: tile (i, j) belongs to rank (i mod
+// are dealt out to a grid of the ranks of a group, block-cyclic in both directions: tile (i, j) belongs to rank (i mod
 // height)*width + j mod width. Each tile lies in one piece in its owner's segment, row by row. T
 // must hold no Go pointers.
 //
 // Any goroutine of any rank gets and puts; order is as for what a segment holds.
 type Matrix[T any] struct {
-	n                  *gas.Node
+	ranks
 	name               string
 	rows, cols         int
-	tileRows, tileCols int // of a whole tile
-	height, width      int // of the grid of ranks
-	across             int // tiles of a rank side by side
-	count              int // tiles that a rank has room for
-	own                gas.Ptr[T]
+	tileRows, tileCols int               // of a whole tile
+	height, width      int               // of the grid of ranks
+	across             int               // tiles of a rank side by side
+	count              int               // tiles that a rank has room for
+	mem                *gas.TeamSlice[T] // nil after Delete
 }
 
 // mostElements bounds the elements of a matrix, so that numbers of them do not overflow.
 const mostElements = 1 << 40
 
 // NewMatrix is collective: it makes a matrix of zeros, in tiles of tileRows times tileCols elements,
-// on the most quadratic grid of all ranks; the arguments are the same on all ranks. Memory is the
+// on the most quadratic grid of the ranks of g; the arguments are the same on all ranks. Memory is the
 // segments' (Config.SegmentSize).
-func NewMatrix[T any](n *gas.Node, name string, rows, cols, tileRows, tileCols int) (*Matrix[T], error) {
-	m := &Matrix[T]{n: n, name: name, rows: rows, cols: cols, tileRows: tileRows, tileCols: tileCols, height: 1, width: n.Size()}
-	for h := 2; h*h <= n.Size(); h++ {
-		if n.Size()%h == 0 {
-			m.height, m.width = h, n.Size()/h
+func NewMatrix[T any](g gas.Group, name string, rows, cols, tileRows, tileCols int) (*Matrix[T], error) {
+	what := fmt.Sprintf("NewMatrix %q", name)
+	r, err := ranksOf(g, what)
+	if err != nil {
+		return nil, err
+	}
+	m := &Matrix[T]{ranks: r, name: name, rows: rows, cols: cols, tileRows: tileRows, tileCols: tileCols, height: 1, width: r.size}
+	for h := 2; h*h <= r.size; h++ {
+		if r.size%h == 0 {
+			m.height, m.width = h, r.size/h
 		}
 	}
 	failed := m.check()
 	if err := gas.CheckType[T](); failed == nil {
 		failed = err
 	}
-	if err := agree(n, "NewMatrix", sayOf("matrix", name, typeName[T](), fmt.Sprint(rows, cols, tileRows, tileCols)), failed); err != nil {
+	if err := m.agree(what, sayOf("matrix", name, typeName[T](), fmt.Sprint(rows, cols, tileRows, tileCols)), failed); err != nil {
 		return nil, err
 	}
 	down, across := m.Tiles()
 	m.across = ceil(across, m.width)
 	m.count = ceil(down, m.height) * m.across
-	var err error
-	if m.own, err = gas.NewSlice[T](n, max(1, m.count*tileRows*tileCols)); err != nil {
+	if m.mem, err = gas.NewTeamSlice[T](g, max(1, m.count*tileRows*tileCols)); err != nil {
 		return nil, fmt.Errorf("dist: matrix %q of %d times %d: %w", name, rows, cols, err)
 	}
 	return m, nil
@@ -78,12 +82,12 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 // Delete is collective: it gives the memory back. No rank may use the matrix any more when any rank
 // calls it.
 func (m *Matrix[T]) Delete() error {
-	if m.own.IsNil() {
+	if m.mem == nil {
 		return m.over()
 	}
-	p := m.own
-	m.own = gas.Ptr[T]{}
-	return gas.Delete(m.n, p)
+	mem := m.mem
+	m.mem = nil
+	return mem.Delete()
 }
 
 func (m *Matrix[T]) over() error {
@@ -112,12 +116,12 @@ func (m *Matrix[T]) Owner(i, j int) int {
 
 // tile is where tile (i, j) is, which there is.
 func (m *Matrix[T]) tile(i, j int) gas.Ptr[T] {
-	return m.own.On(m.Owner(i, j)).Add((i/m.height*m.across + j/m.width) * m.tileRows * m.tileCols)
+	return m.mem.On(m.Owner(i, j)).Add((i/m.height*m.across + j/m.width) * m.tileRows * m.tileCols)
 }
 
 // At points to element (row, col); it is nil if there is none.
 func (m *Matrix[T]) At(row, col int) gas.Ptr[T] {
-	if m.own.IsNil() || row < 0 || row >= m.rows || col < 0 || col >= m.cols {
+	if m.mem == nil || row < 0 || row >= m.rows || col < 0 || col >= m.cols {
 		return gas.Ptr[T]{}
 	}
 	return m.tile(row/m.tileRows, col/m.tileCols).Add(row%m.tileRows*m.tileCols + col%m.tileCols)
@@ -149,7 +153,7 @@ func (m *Matrix[T]) Put(r Rect, src []T, stride int) error {
 
 // move begins a transfer for each tile of which r has a part, and waits for all.
 func (m *Matrix[T]) move(what string, r Rect, mem []T, stride int, begin func(gas.Ptr[T], *gas.Node, []T, gas.Shape) (gas.Handle, error)) error {
-	if m.own.IsNil() {
+	if m.mem == nil {
 		return m.over()
 	}
 	if r.Rows < 0 || r.Cols < 0 || r.Row < 0 || r.Col < 0 || r.Rows > m.rows-r.Row || r.Cols > m.cols-r.Col {
@@ -198,12 +202,12 @@ func (m *Matrix[T]) move(what string, r Rect, mem []T, stride int, begin func(ga
 // Delete.
 func (m *Matrix[T]) LocalTiles() iter.Seq2[Rect, []T] {
 	return func(yield func(Rect, []T) bool) {
-		if m.own.IsNil() {
+		if m.mem == nil {
 			return
 		}
 		down, across := m.Tiles()
-		for i := m.n.Rank() / m.width; i < down; i += m.height {
-			for j := m.n.Rank() % m.width; j < across; j += m.width {
+		for i := m.rank / m.width; i < down; i += m.height {
+			for j := m.rank % m.width; j < across; j += m.width {
 				mem, ok := m.tile(i, j).LocalSlice(m.n, m.tileRows*m.tileCols)
 				if r := m.Tile(i, j); !ok || !yield(r, mem[:(r.Rows-1)*m.tileCols+r.Cols]) {
 					return

@@ -22,6 +22,7 @@ func TestMatrixModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		conduit := rapid.SampledFrom(names).Draw(t, "conduit")
+		groups := rapid.SampledFrom(dist.Groupings).Draw(t, "groups")
 		ranks := rapid.IntRange(1, 6).Draw(t, "ranks")
 		rows, cols := rapid.IntRange(0, 9).Draw(t, "rows"), rapid.IntRange(0, 9).Draw(t, "columns")
 		tileRows, tileCols := rapid.IntRange(1, 5).Draw(t, "tile rows"), rapid.IntRange(1, 5).Draw(t, "tile columns")
@@ -33,8 +34,8 @@ func TestMatrixModel(t *testing.T) {
 				rapid.IntRange(0, 2).Draw(t, "beyond"),
 			}
 		}), 0, 8).Draw(t, "steps")
-		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error {
-			m, err := dist.NewMatrix[int32](n, "matrix", rows, cols, tileRows, tileCols)
+		run := func(g gas.Group) error {
+			m, err := dist.NewMatrix[int32](g, "matrix", rows, cols, tileRows, tileCols)
 			if err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ func TestMatrixModel(t *testing.T) {
 					mem[i] = int32(100*k + i + 1)
 				}
 				if s.Put {
-					if k%ranks == n.Rank() {
+					if k%g.Size() == g.Rank() {
 						if err := m.Put(s.R, mem, stride); err != nil {
 							return err
 						}
@@ -67,15 +68,16 @@ func TestMatrixModel(t *testing.T) {
 						}
 					}
 				}
-				if err := n.Barrier(); err != nil {
+				if err := g.Barrier(); err != nil {
 					return err
 				}
 			}
-			if err := sameTiles(n, m, want); err != nil {
+			if err := sameTiles(g, m, want); err != nil {
 				return err
 			}
 			return m.Delete()
-		})
+		}
+		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error { return dist.InGroups(n, groups, run) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +85,7 @@ func TestMatrixModel(t *testing.T) {
 }
 
 // sameTiles compares the elements one by one, and the tiles that this rank has, with want.
-func sameTiles(n *gas.Node, m *dist.Matrix[int32], want []int32) error {
+func sameTiles(g gas.Group, m *dist.Matrix[int32], want []int32) error {
 	rows, cols := m.Size()
 	seen := 0
 	for r, mem := range m.LocalTiles() {
@@ -94,13 +96,13 @@ func sameTiles(n *gas.Node, m *dist.Matrix[int32], want []int32) error {
 			seen += r.Cols
 		}
 	}
-	all, err := gas.AllReduce(n, seen, gas.Sum)
+	all, err := gas.AllReduce(g, seen, gas.Sum)
 	if err != nil || all != rows*cols {
 		return errors.Join(err, fmt.Errorf("tiles have %d elements, want %d", all, rows*cols))
 	}
 	for i := range rows {
 		for j := range cols {
-			if v, err := m.At(i, j).Get(n); err != nil || v != want[i*cols+j] {
+			if v, err := m.At(i, j).Get(g.Node()); err != nil || v != want[i*cols+j] {
 				return fmt.Errorf("element %d, %d is %d, want %d: %v", i, j, v, want[i*cols+j], err)
 			}
 		}
@@ -114,15 +116,23 @@ func sameTiles(n *gas.Node, m *dist.Matrix[int32], want []int32) error {
 			if err := m.Get(r, mem, 0); err != nil {
 				return err
 			}
-			if o := m.Owner(i, j); o != i%height*width+j%width || mem[0] != want[r.Row*cols+r.Col] || m.At(r.Row, r.Col).Rank() != o {
+			if o := m.Owner(i, j); o != i%height*width+j%width || mem[0] != want[r.Row*cols+r.Col] || m.At(r.Row, r.Col).Rank() != global(g, o) {
 				return fmt.Errorf("tile %d, %d is of rank %d and begins with %d", i, j, o, mem[0])
 			}
 		}
 	}
-	if height*width != n.Size() || m.Owner(down, 0) != -1 || m.Owner(0, across) != -1 || m.Tile(-1, 0) != (dist.Rect{}) || !m.At(rows, 0).IsNil() || !m.At(0, -1).IsNil() {
+	if height*width != g.Size() || m.Owner(down, 0) != -1 || m.Owner(0, across) != -1 || m.Tile(-1, 0) != (dist.Rect{}) || !m.At(rows, 0).IsNil() || !m.At(0, -1).IsNil() {
 		return fmt.Errorf("there is something beyond %d times %d tiles on %d times %d ranks", down, across, height, width)
 	}
-	return n.Barrier()
+	return g.Barrier()
+}
+
+// global is the rank of the job that is rank r of g.
+func global(g gas.Group, r int) int {
+	if t, ok := g.(*gas.Team); ok {
+		return t.Global(r)
+	}
+	return r
 }
 
 func TestMatrixMisuse(t *testing.T) {

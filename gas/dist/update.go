@@ -80,7 +80,7 @@ func NewUpdate[K comparable, V, A, R any](m *Map[K, V], name string, fn func(e *
 		failed = fmt.Errorf("dist: %s: %w", what, failed)
 	}
 	u.watched = sys.HasGoroutine
-	if err := agree(m.n, what, sayOf(what, typeName[A](), typeName[R](), fmt.Sprint(u.number)), failed); err != nil {
+	if err := m.agree(what, sayOf(what, typeName[A](), typeName[R](), fmt.Sprint(u.number)), failed); err != nil {
 		return nil, err
 	}
 	return u, nil
@@ -129,15 +129,15 @@ func (u *Update[K, V, A, R]) Call(key K, a A) (r R, err error) {
 	if err := m.check(u.name); err != nil {
 		return r, err
 	}
-	owner := ownerOf(m.keys.hash(&key), m.n.Size())
-	if owner == m.n.Rank() {
+	owner := ownerOf(m.keys.hash(&key), m.size)
+	if owner == m.rank {
 		return u.local(key, a)
 	}
 	if u.words {
 		q := question{Map: m.number, Op: uint16(u.number)}
 		if k, ok := m.keys.copyTo(q.Data[:len(q.Data)-u.size], &key); ok {
 			q.Len = uint16(k + copy(q.Data[k:], u.args.Bytes(&a)))
-			w, err := callOne.Call(m.n, owner, q)
+			w, err := callOne.Call(m.n, m.job(owner), q)
 			if err != nil {
 				return r, u.failed(err)
 			}
@@ -152,7 +152,7 @@ func (u *Update[K, V, A, R]) Call(key K, a A) (r R, err error) {
 func (u *Update[K, V, A, R]) far(owner int, key K, a A) (r R, err error) {
 	m := u.m
 	data := u.args.Append(m.keys.append(nil, &key), &a)
-	data, err = callMany.Call(m.n, owner, request{Map: m.number, Op: u.number, Count: 1, Data: data})
+	data, err = callMany.Call(m.n, m.job(owner), request{Map: m.number, Op: u.number, Count: 1, Data: data})
 	if err == nil {
 		_, err = u.results.Decode(data, &r)
 	}
