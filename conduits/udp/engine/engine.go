@@ -265,13 +265,10 @@ func (e *Engine) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint3
 	e.more(p, f)
 }
 
-// copied is how much data of a put the engine copies, so that the source is free
-// at once and several puts share a datagram.
-const copied = 256
-
-// Larger puts, up to copiedMost bytes, are copied as long as fewer than copiedQueue datagrams of
-// small frames wait: their sender would wait for a round trip each.
+// copied is how much data of a put the engine copies, so that the source is free at once and
+// several puts share a datagram; up to copiedMost while fewer than copiedQueue datagrams wait.
 const (
+	copied      = 256
 	copiedMost  = 4 << 10
 	copiedQueue = 64
 )
