@@ -27,9 +27,10 @@ type outRing struct {
 	tail  uint64    // cells claimed
 	limit uint64    // tail may not pass it: head as last seen, plus the ring
 
-	// Of a strand: tails when they were last looked at, of both rings by lockRing, and by
-	// assign, with the lock of the first ring.
-	homeTail, looked, idleTail uint64
+	// For lockRing: of a strand, the first ring's tail and this one's when it looked; of a first
+	// ring, the goroutine that entered last other than by bias, and the tail when it first did.
+	before, looked uint64
+	idleTail       uint64 // of a strand, when assign last looked; under the first ring's lock
 
 	written  uint64 // bytes of the landing buffer claimed
 	landRead uint64 // bytes consumed, as last seen

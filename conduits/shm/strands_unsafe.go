@@ -48,6 +48,7 @@ const (
 	// strandLooks how often one looks, of about 15 ns each, until the receiver has taken
 	// what is in the ring: longer than a receiver takes that polls.
 	crowdedOften = 8
+	longTurn     = 16 // messages of one goroutine, after which another one's count as crowding
 	crowdedLater = 512
 	strandLooks  = 256
 
@@ -72,11 +73,20 @@ func (box *mailbox) lockRing(r *outRing) *outRing {
 			return own
 		}
 	}
-	if conc.Enter(&r.lock) || r.lock.TryLock() {
+	if conc.Enter(&r.lock) {
 		return r
 	}
-	r.lock.Lock()
-	if r.crowded++; r.crowded < crowdedOften || box.lane != 0 || box.j.strands() == 0 || !sys.HasGoroutine {
+	if !r.lock.TryLock() {
+		r.lock.Lock()
+		r.crowded++
+	} else if g := uint64(sys.Goroutine()); g != r.before {
+		// Goroutines that take turns on one processor find it free, and pay for a mutex.
+		if r.tail-r.looked >= longTurn {
+			r.crowded++
+		}
+		r.before, r.looked = g, r.tail
+	}
+	if r.crowded < crowdedOften || box.lane != 0 || box.j.strands() == 0 || !sys.HasGoroutine {
 		return r
 	}
 	r.crowded = 0
@@ -120,12 +130,12 @@ func (s *strands) lockRing(home *outRing) *outRing {
 	}
 	if r.tail-r.looked >= homeOften {
 		tail := home.peek()
-		if tail == r.homeTail && r.drained() {
+		if tail == r.before && r.drained() {
 			s.owner[i].Store(0)
 			r.lock.Unlock()
 			return nil
 		}
-		r.homeTail, r.looked = tail, r.tail
+		r.before, r.looked = tail, r.tail
 	}
 	return r
 }

@@ -113,7 +113,9 @@ func (b *braid) idle() {
 	home.each(func(r *outRing) {
 		tail := home.peek()
 		r.lock.Lock()
-		r.looked, r.homeTail = r.tail-homeOften, tail
+		if r != home {
+			r.looked, r.before = r.tail-homeOften, tail
+		}
 		r.lock.Unlock()
 	})
 }
