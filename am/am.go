@@ -277,8 +277,8 @@ func (e *Messenger) MaxLong(dst int) uint64 {
 	return min(e.ep.SegmentSize(dst), e.maxLong)
 }
 
-// HandlerName is the name registered at index h, "" if there is none.
-func (e *Messenger) HandlerName(h HandlerID) string { return e.table.name(h) }
+// handlerName is the name registered at index h, "" if there is none.
+func (e *Messenger) handlerName(h HandlerID) string { return e.table.name(h) }
 
 // Poll runs the handlers of what has arrived and returns how many messages that
 // were; 0 at once if another goroutine of this rank is polling, or from within

@@ -77,8 +77,8 @@ func TestChosenIndices(t *testing.T) {
 		if h[0].Index != 255 || h[2].Index != 253 {
 			t.Errorf("chosen %d and %d, want 255 and 253", h[0].Index, h[2].Index)
 		}
-		if e.HandlerName(253) != "c" || e.HandlerName(252) != "" {
-			t.Errorf("names %q and %q", e.HandlerName(253), e.HandlerName(252))
+		if e.handlerName(253) != "c" || e.handlerName(252) != "" {
+			t.Errorf("names %q and %q", e.handlerName(253), e.handlerName(252))
 		}
 	})
 }

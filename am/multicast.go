@@ -27,7 +27,7 @@ func (e *Messenger) Multicast(h HandlerID, payload []byte, args ...uint32) error
 	}
 	m, ok := conduits.MulticastOf(e.ep)
 	if most := e.MaxMulticast(); !ok || len(payload) > most {
-		return errs.BadArg("am: %s to handler %d (%s): payload of %d bytes, the most is %d (MaxMulticast)", op, h, e.HandlerName(h), len(payload), most)
+		return errs.BadArg("am: %s to handler %d (%s): payload of %d bytes, the most is %d (MaxMulticast)", op, h, e.handlerName(h), len(payload), most)
 	}
 	var st conduits.Status
 	try := func() bool {

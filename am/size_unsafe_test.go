@@ -22,14 +22,14 @@ func TestSize(t *testing.T) {
 		t.Errorf("for one handler there are %d functions with room for %d; besides it there is the one that is none", len(e.fns), cap(e.fns))
 	}
 	for h := range NumHandlers {
-		if name := e.HandlerName(HandlerID(h)); (name == "a") != (h == int(hEcho)) || name != "" && name != "a" {
+		if name := e.handlerName(HandlerID(h)); (name == "a") != (h == int(hEcho)) || name != "" && name != "a" {
 			t.Errorf("handler %d is called %q", h, name)
 		}
 	}
 	if equal := attachAlone(t, entry("a")); equal.table != e.table {
 		t.Error("two ranks with equal tables have one each")
 	}
-	if other := attachAlone(t, entry("b")); other.table == e.table || other.HandlerName(hEcho) != "b" || e.HandlerName(hEcho) != "a" {
-		t.Errorf("handlers a and b are called %q and %q", e.HandlerName(hEcho), other.HandlerName(hEcho))
+	if other := attachAlone(t, entry("b")); other.table == e.table || other.handlerName(hEcho) != "b" || e.handlerName(hEcho) != "a" {
+		t.Errorf("handlers a and b are called %q and %q", e.handlerName(hEcho), other.handlerName(hEcho))
 	}
 }

@@ -158,7 +158,7 @@ func TestUnmap(t *testing.T) {
 // mapped the memory of the tables.
 func TestTablesInSharedMemory(t *testing.T) {
 	size := int64(GATBytes)
-	if GATBytes != 3<<20 || DirectoryBytes != NumGATs*8 {
+	if GATBytes != 3<<20 || DirectoryBytes != numGATs*8 {
 		t.Errorf("a GAT and its bounds take %d bytes, a directory %d", GATBytes, DirectoryBytes)
 	}
 	f, err := sys.CreateMemory("", "gat", size)

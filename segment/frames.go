@@ -13,7 +13,7 @@ import (
 // that page's number in the other bits; a frame without it is a page of memory
 // that other processes can map as well. Addresses have it as [AddrPrivate].
 const (
-	FramePrivate = 1 << (FrameBits - 1)
+	FramePrivate = 1 << (frameBits - 1)
 	AddrPrivate  = uint64(FramePrivate) << PageBits
 )
 
@@ -116,7 +116,7 @@ func (f *Frames) Frame(page, n uint64) (frame, k uint64) {
 // of no memory of the owner's.
 func (f *Frames) Page(frame, n uint64) (page, k uint64) {
 	if frame&FramePrivate != 0 {
-		return frame &^ FramePrivate, min(n, 1<<FrameBits-frame)
+		return frame &^ FramePrivate, min(n, 1<<frameBits-frame)
 	}
 	m := f.maps.Load()
 	if m == nil {

@@ -24,26 +24,26 @@ type Entry uint64
 
 // The fields of an Entry.
 const (
-	VPIDBits  = 16 // owner: the virtual process id that the page is granted to
-	FrameBits = 40 // page frame; with the page offset a 52-bit address
+	vpidBits  = 16 // owner: the virtual process id that the page is granted to
+	frameBits = 40 // page frame; with the page offset a 52-bit address
 
 	// AnyVPID as the owner of an entry admits every rank. No rank has it.
-	AnyVPID = 1<<VPIDBits - 1
+	AnyVPID = 1<<vpidBits - 1
 
-	frameShift = 64 - VPIDBits - FrameBits
-	vpidShift  = 64 - VPIDBits
+	frameShift = 64 - vpidBits - frameBits
+	vpidShift  = 64 - vpidBits
 	entryValid = Entry(1) << 3
 	entryPart  = Entry(1) << 4
 	// In a FaultError only: the page's bounds stand where the frame was.
 	entryBounds = Entry(1) << 5
-	entryFrame  = Entry(1<<FrameBits-1) << frameShift
+	entryFrame  = Entry(1<<frameBits-1) << frameShift
 )
 
-// MakeEntry returns a valid entry of a whole page. frame is masked to FrameBits
+// MakeEntry returns a valid entry of a whole page. frame is masked to frameBits
 // and rights to RightsAll.
 func MakeEntry(owner uint16, frame uint64, rights Rights) Entry {
 	return Entry(owner)<<vpidShift |
-		Entry(frame&(1<<FrameBits-1))<<frameShift |
+		Entry(frame&(1<<frameBits-1))<<frameShift |
 		entryValid | Entry(rights&RightsAll)
 }
 
@@ -54,7 +54,7 @@ func (e Entry) Valid() bool { return e&entryValid != 0 }
 func (e Entry) Owner() uint16 { return uint16(e >> vpidShift) }
 
 // Frame is the page frame, 0..2^40-1.
-func (e Entry) Frame() uint64 { return uint64(e>>frameShift) & (1<<FrameBits - 1) }
+func (e Entry) Frame() uint64 { return uint64(e>>frameShift) & (1<<frameBits - 1) }
 
 // Rights returns the accesses that the entry permits.
 func (e Entry) Rights() Rights { return Rights(e) & RightsAll }
@@ -156,7 +156,7 @@ type GAT struct {
 	bounds  [GATEntries]atomic.Uint32 // first byte | byte after the last << 16
 }
 
-// Tables are the global address tables of one rank: up to NumGATs tables (GATs)
+// Tables are the global address tables of one rank: up to numGATs tables (GATs)
 // of GATEntries entries. The zero value is empty and ready for use.
 //
 // The attach segment is one run of consecutive entries, described by its length
@@ -173,7 +173,7 @@ type Tables struct {
 	Place func(gat int) *GAT
 
 	// gats is the on-chip level of figure 5-8: GAT number to GAT.
-	gats [NumGATs]atomic.Pointer[GAT]
+	gats [numGATs]atomic.Pointer[GAT]
 	run  atomic.Pointer[attachRun]
 	mu   sync.Mutex // whatever writes
 }
@@ -251,7 +251,7 @@ func (t *Tables) Fill(a NLA, n uint64, e Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for p, end := uint64(a)>>PageBits, uint64(a)>>PageBits+n; p < end; {
-		g, err := t.table(int(p >> EntryBits))
+		g, err := t.table(int(p >> entryBits))
 		if err != nil {
 			return err
 		}
@@ -306,7 +306,7 @@ func (t *Tables) table(i int) (*GAT, error) {
 		return nil, errs.Resource("segment: no memory for global address table %d", i)
 	}
 	if r := t.run.Load(); r != nil {
-		first := uint64(i) << EntryBits
+		first := uint64(i) << entryBits
 		if end := attachPage + r.pages; first >= attachPage && first < end {
 			for k := range min(end-first, GATEntries) {
 				g.entries[k].Store(uint64(r.entry(first + k)))
@@ -348,7 +348,7 @@ func (t *Tables) translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 		// their frames, which count up.
 		var e Entry
 		k := uint64(1)
-		if g := t.gats[p>>EntryBits].Load(); g != nil {
+		if g := t.gats[p>>entryBits].Load(); g != nil {
 			e = Entry(g.entries[p&(GATEntries-1)].Load())
 			if e&entryPart != 0 && !g.within(p, uint64(a), n) {
 				return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLA(p << PageBits), Have: e.bounded(g.bounds[p&(GATEntries-1)].Load())}
@@ -400,7 +400,7 @@ func (t *Tables) detach() {
 	}
 	t.run.Store(nil)
 	for p := attachPage; p < attachPage+r.pages; p = (p | (GATEntries - 1)) + 1 {
-		if g := t.gats[p>>EntryBits].Load(); g != nil {
+		if g := t.gats[p>>entryBits].Load(); g != nil {
 			for k := range min(attachPage+r.pages-p, GATEntries) {
 				g.entries[k].Store(0)
 			}

@@ -13,7 +13,7 @@ import (
 func TestEntryFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.Uint16().Draw(t, "owner")
-		frame := rapid.Uint64Range(0, 1<<FrameBits-1).Draw(t, "frame")
+		frame := rapid.Uint64Range(0, 1<<frameBits-1).Draw(t, "frame")
 		rights := Rights(rapid.IntRange(0, int(RightsAll)).Draw(t, "rights"))
 		e := MakeEntry(owner, frame, rights)
 		if !e.Valid() || e.Owner() != owner || e.Frame() != frame || e.Rights() != rights {
@@ -23,7 +23,7 @@ func TestEntryFields(t *testing.T) {
 		if want := uint64(owner)<<48 | frame<<8 | 8 | uint64(rights); uint64(e) != want {
 			t.Fatalf("word %#x, want %#x", uint64(e), want)
 		}
-		if e2 := MakeEntry(owner, frame|1<<FrameBits, rights|0xf8); e2 != e {
+		if e2 := MakeEntry(owner, frame|1<<frameBits, rights|0xf8); e2 != e {
 			t.Fatalf("fields run into each other: %#x, want %#x", uint64(e2), uint64(e))
 		}
 	})

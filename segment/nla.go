@@ -18,14 +18,14 @@ type NLA uint64
 // The fields of an NLA and the sizes that follow from them.
 const (
 	PageBits  = 12
-	EntryBits = 18
-	GATBits   = 9
-	NLABits   = PageBits + EntryBits + GATBits
+	entryBits = 18
+	gatBits   = 9
+	NLABits   = PageBits + entryBits + gatBits
 
 	PageSize   = 1 << PageBits         // bytes of a page
-	GATEntries = 1 << EntryBits        // entries of one global address table
-	GATSpan    = PageSize << EntryBits // bytes that one table maps: 1 GiB
-	NumGATs    = 1 << GATBits          // tables of a rank
+	GATEntries = 1 << entryBits        // entries of one global address table
+	GATSpan    = PageSize << entryBits // bytes that one table maps: 1 GiB
+	numGATs    = 1 << gatBits          // tables of a rank
 	NLALimit   = NLA(1) << NLABits     // first value that is no NLA
 	AttachBase = NLA(GATSpan)          // NLA of byte 0 of the attach segment
 	MaxAttach  = NLALimit - AttachBase // largest attach segment, bytes (511 GiB)
@@ -45,13 +45,13 @@ func (a NLA) Exposed() bool { return a-ExposedBase < ExposedLimit-ExposedBase }
 // MakeNLA builds the address of byte off of the page that entry of table gat
 // maps. Each field is masked to its width.
 func MakeNLA(gat, entry, off int) NLA {
-	return NLA(gat&(NumGATs-1))<<(PageBits+EntryBits) |
+	return NLA(gat&(numGATs-1))<<(PageBits+entryBits) |
 		NLA(entry&(GATEntries-1))<<PageBits |
 		NLA(off&(PageSize-1))
 }
 
 // GAT is the number of the global address table, 0..511.
-func (a NLA) GAT() int { return int(a>>(PageBits+EntryBits)) & (NumGATs - 1) }
+func (a NLA) GAT() int { return int(a>>(PageBits+entryBits)) & (numGATs - 1) }
 
 // Entry is the index in that table, 0..2^18-1.
 func (a NLA) Entry() int { return int(a>>PageBits) & (GATEntries - 1) }

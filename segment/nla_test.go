@@ -17,10 +17,10 @@ func TestAddressArithmeticOfTheCard(t *testing.T) {
 		{"entries of a GAT", GATEntries, 256 << 10},
 		{"bytes that a GAT maps", GATSpan, 1 << 30},
 		{"size of a GAT", GATEntries * 8, 2 << 20},
-		{"GATs", NumGATs, 512},
+		{"GATs", numGATs, 512},
 		{"mappable bytes", uint64(NLALimit), 512 << 30},
-		{"physical address bits", FrameBits + PageBits, 52},
-		{"entry bits", VPIDBits + FrameBits + frameShift, 64},
+		{"physical address bits", frameBits + PageBits, 52},
+		{"entry bits", vpidBits + frameBits + frameShift, 64},
 		{"overhead of 32 GiB", 32 << 30 / GATSpan * GATEntries * 8, 64 << 20},
 	} {
 		if c.got != c.want {
@@ -31,7 +31,7 @@ func TestAddressArithmeticOfTheCard(t *testing.T) {
 
 func TestNLAFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		gat := rapid.IntRange(0, NumGATs-1).Draw(t, "gat")
+		gat := rapid.IntRange(0, numGATs-1).Draw(t, "gat")
 		entry := rapid.IntRange(0, GATEntries-1).Draw(t, "entry")
 		off := rapid.IntRange(0, PageSize-1).Draw(t, "off")
 		a := MakeNLA(gat, entry, off)
@@ -55,7 +55,7 @@ func TestNLAFields(t *testing.T) {
 }
 
 func TestMakeNLAMasks(t *testing.T) {
-	if a := MakeNLA(NumGATs+3, GATEntries+5, PageSize+7); a != MakeNLA(3, 5, 7) {
+	if a := MakeNLA(numGATs+3, GATEntries+5, PageSize+7); a != MakeNLA(3, 5, 7) {
 		t.Fatalf("fields run into each other: %v", a)
 	}
 	for a, want := range map[NLA]string{

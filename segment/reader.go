@@ -8,7 +8,7 @@ import (
 // for each, 0 if there is none yet. What else a word means is agreed upon by the
 // owner that places the tables (see Tables.Place) and its readers; a page number of a
 // shared file, for example. It is made by DirectoryAt.
-type Directory [NumGATs]atomic.Uint64
+type Directory [numGATs]atomic.Uint64
 
 // Reader translates the addresses of a rank of another process by that rank's
 // tables, which lie in memory shared with it. It believes nothing of what it
@@ -28,7 +28,7 @@ type Reader struct {
 	// once, and the result of one is used.
 	Open func(gat int, word uint64) *GAT
 
-	gats [NumGATs]atomic.Pointer[GAT]
+	gats [numGATs]atomic.Pointer[GAT]
 }
 
 // table finds GAT i, or nil.
@@ -81,7 +81,7 @@ func (r *Reader) translate(vpid uint16, a NLA, n uint64, need Rights, all bool) 
 	first, last := uint64(a)>>PageBits, (uint64(a)+n-1)>>PageBits
 	start, pages := uint64(0), uint64(0) // frame of first, frames consecutive from it
 	for p := first; p <= last; {
-		g := r.table(int(p >> EntryBits))
+		g := r.table(int(p >> entryBits))
 		if g == nil {
 			return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLA(p << PageBits)}
 		}

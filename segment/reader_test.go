@@ -128,12 +128,12 @@ func TestReaderAgainstLies(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		r := tables.reader()
-		for g := range NumGATs {
+		for g := range numGATs {
 			tables.dir[g].Store(0)
 		}
 		for range 20 {
 			tables.dir[rnd.IntN(8)].Store(uint64(rnd.IntN(gats + 2)))
-			tables.dir[rnd.IntN(NumGATs)].Store(rnd.Uint64())
+			tables.dir[rnd.IntN(numGATs)].Store(rnd.Uint64())
 		}
 		// Pages around the border between two tables.
 		const around = 12
