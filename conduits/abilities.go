@@ -1,6 +1,6 @@
 package conduits
 
-// Abilities are what an Endpoint may be able to do beyond its own methods: all of the optional
+// Abilities are those that an Endpoint may have beyond its own methods: all of the optional
 // interfaces that there are, nil for those that it lacks. [As] asks for one.
 type Abilities struct {
 	Laned       Laned
@@ -21,7 +21,7 @@ func Offer(l Laned, d Deliverer, g Diagnoser, n Neighbourly, r Runner, c Card) A
 // is not to be seen from its methods.
 type Wrapping interface {
 	Endpoint
-	// Abilities are what it can do: the same at every call.
+	// Abilities are those of the endpoint: the same at every call.
 	Abilities() Abilities
 }
 

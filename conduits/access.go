@@ -5,7 +5,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Verb is what an [Access] does.
+// Verb is the kind of an [Access].
 type Verb uint8
 
 // The verbs.

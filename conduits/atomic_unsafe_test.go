@@ -13,7 +13,7 @@ import (
 
 var typeNames = [NumAtomicTypes]string{"int32", "uint32", "int64", "uint64", "float32", "float64"}
 
-// number is what the naive model computes with.
+// number has the types that the naive model computes with.
 type number interface {
 	int32 | uint32 | int64 | uint64 | float32 | float64
 }

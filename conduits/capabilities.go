@@ -107,7 +107,7 @@ type ReplyLane interface {
 }
 
 // Direct is a Transport some of whose ranks reach each other's segments by load and
-// store. [Neighbourly] says which, so that layers work on two levels.
+// store. [Neighbourly] names those, so that layers work on two levels.
 type Direct interface {
 	// Segment makes the memory of this rank's segment where its neighbours reach it:
 	// size bytes, zero, page aligned, not nil for 0, there as long as views of it are,

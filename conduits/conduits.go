@@ -18,7 +18,7 @@ var (
 	ErrPeer         = errs.ErrPeer
 )
 
-// PeerError says which rank failed and why.
+// PeerError names a rank that failed, and why.
 type PeerError = errs.PeerError
 
 // ExitError is what a rank fails with, by Endpoint.Fail, to end the job with a
@@ -204,7 +204,7 @@ type Stats struct {
 	Asked       uint64 // by a question to the owner: atomics, words, and what cannot be reached otherwise
 }
 
-// AttachConfig is what one rank brings to the collective Attach.
+// AttachConfig has the options of one rank for the collective Attach.
 type AttachConfig struct {
 	// Size of this rank's segment in bytes, a multiple of segment.PageSize; may
 	// be 0 and may differ between ranks.

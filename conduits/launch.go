@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// Launch says what a launcher prepares for a job whose ranks are processes. The
+// Launch lists what a launcher prepares for a job whose ranks are processes. The
 // zero value is for ranks that need nothing but their places (see Launched): they
 // have left in good order if they end with status 0.
 type Launch struct {

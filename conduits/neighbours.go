@@ -10,7 +10,7 @@ import (
 // neighbourhoods, and know them: layers above that work on two levels, inside
 // neighbourhoods and between them, need it.
 type Neighbourly interface {
-	// Neighbourhoods says which ranks share memory; nil if the endpoint does not
+	// Neighbourhoods lists the ranks that share memory; nil if the endpoint does not
 	// know after all. Ranks of a neighbourhood have each other's Views and System.
 	// The same on all ranks, shared and read-only; legal before Attach.
 	Neighbourhoods() *Neighbourhoods

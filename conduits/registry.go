@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Config is what the opener of a job chooses. The zero value means defaults.
+// Config has the options of the opener of a job. The zero value means defaults.
 type Config struct {
 	// MaxSegment is the largest segment a rank may attach, bytes; 0 lets the
 	// conduit choose. Knob: gasrun -segment, ARGON_SEGMENT.
@@ -75,7 +75,7 @@ type Conduit struct {
 	Local func(size int, c Config) ([]Endpoint, error)
 	// Join opens this process's rank of a launched job. nil if it cannot.
 	Join func(j Job, c Config) (Endpoint, error)
-	// Launch says what a launcher prepares for ranks that Join. nil if no launcher
+	// Launch lists what a launcher prepares for ranks that Join. nil if no launcher
 	// starts jobs on the conduit.
 	Launch *Launch
 	// Missing, if not empty, says that the conduit is not part of this build, and what to

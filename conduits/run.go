@@ -48,7 +48,7 @@ func Run(eps []Endpoint, rank func(i int)) {
 // mostDescribed is how many ranks describe names.
 const mostDescribed = 64
 
-// describe says what the ranks of eps wait for.
+// describe lists the reasons for which the ranks of eps wait.
 func describe(eps []Endpoint) string {
 	var b strings.Builder
 	for r, ep := range eps {

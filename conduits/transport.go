@@ -94,7 +94,7 @@ type Transport interface {
 	Close() error
 }
 
-// Attached is what a rank has attached.
+// Attached describes the segment that a rank has attached.
 type Attached struct {
 	Size   uint64         // of its segment, bytes
 	Rights segment.Rights // that the other ranks have to it

@@ -6,7 +6,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Cond is what a wait is for.
+// Cond is the condition that ends a wait.
 type Cond struct {
 	// Ready reports whether it holds. It must be cheap and must not poll; it may have an effect
 	// when it holds, since it is not called again then. It may be made true
@@ -39,7 +39,7 @@ func Wait(ep Endpoint, b Blocked, ready func() bool) error {
 }
 
 // WaitFor polls ep until c is ready: it spins, then yields, then parks, as the
-// endpoint advises. b says what is waited for; it may be nil. WaitFor returns the job's
+// endpoint advises. b describes the wait; it may be nil. WaitFor returns the job's
 // failure if c is not ready by then.
 //
 // Inside Receive nothing would arrive while WaitFor waits. If c is not ready at
