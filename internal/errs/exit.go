@@ -29,7 +29,7 @@ func (e *ExitError) Is(target error) bool { return target == ErrExit }
 // MostCarried is the largest number that CarriedStatus returns.
 const MostCarried = exitMark | 0xff
 
-// exitMark is what the status of a job that was ended by Exit has beside its code
+// exitMark is the bit that the status of a job ended by Exit has beside its code
 // where a failure travels as a number and a text.
 const exitMark = 1 << 8
 

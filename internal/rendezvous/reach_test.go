@@ -14,7 +14,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
-// refused is what a connect ends with.
+// refused is the error of a connect.
 func refused(no syscall.Errno) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", no)}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
-// a log is what a server has logged.
+// a log has the lines that a server has logged.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer

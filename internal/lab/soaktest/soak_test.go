@@ -257,7 +257,7 @@ func growing(was []usage) (names []int) {
 	return names
 }
 
-// usage is what a process has after so many rounds, in the order of usageNames.
+// usage has the counters of a process after so many rounds, in the order of usageNames.
 type usage struct {
 	rounds int
 	of     [6]float64

@@ -103,7 +103,7 @@ func (h *harm) String() string {
 	return s
 }
 
-// class is what times are collected by.
+// class is the key by which times are collected.
 func (h *harm) class() string {
 	switch {
 	case h.early:
@@ -196,7 +196,7 @@ var (
 	namedRank = regexp.MustCompile(`rank (\d+) failed|given up this rank, (\d+)`)
 )
 
-// A tally is what one job has shown.
+// A tally has the results of one job.
 type tally struct {
 	class string
 	ends  []time.Duration // of ranks, after the harm

@@ -295,7 +295,7 @@ func (r *rank) send(dst int, words ...uint32) error {
 	}
 }
 
-// envRole says what a process that a test has started is to do.
+// envRole is the variable that names the role of a process that a test has started.
 const envRole = "ARGONTEST_WEATHER_ROLE"
 
 // command is a process that takes a role as a rank of j.
