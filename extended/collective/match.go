@@ -230,7 +230,7 @@ func (ls links) compare(c *Member) {
 // finish leaves the call with err, which it returns.
 func (c *Member) finish(err error) error {
 	c.mu.Lock()
-	c.active = false
+	c.active, c.waiting = false, false
 	c.unlink()
 	d, seq, found := c.call, c.seq, c.report
 	c.report, c.busy = false, found

@@ -448,7 +448,7 @@ func (w *work) direct(out, in pieces) (more bool) {
 	if w.k == 0 {
 		w.k, w.posted = 1, 1
 	}
-	if w.k >= c.size {
+	if w.k == c.size { // one rank
 		w.k = 0
 		return false
 	}
@@ -465,8 +465,10 @@ func (w *work) direct(out, in pieces) (more bool) {
 	if b := in.of(from); len(b) > 0 {
 		w.await(direct, 0, from)
 	}
-	w.k++
-	return true
+	if w.k++; w.k == c.size {
+		w.k = 0
+	}
+	return w.k > 0
 }
 
 // reduceDirect combines the out of this rank, which each rank has as long as own is here, and

@@ -84,9 +84,9 @@ func (ls *links) drop() {
 }
 
 // done gives back link l of call seq if it has nothing more to say: a call may have a partner in each
-// rank of a large job.
+// rank of a large job. The only one stays, for it is often used next.
 func (ls *links) done(l *link, seq uint32) {
-	if l.land.open || l.wanted.set || l.offered.later(seq) {
+	if len(*ls) == 1 || l.land.open || l.wanted.set || l.offered.later(seq) {
 		return
 	}
 	if k, ok := ls.index(l.key); ok {
@@ -176,8 +176,11 @@ func (c *Member) take(k int, combine Combine) error {
 		if came != stageWaits || err != nil {
 			return err
 		}
-		if err := c.waitFor(int(s.rank), s.do == stageSend, nil, func() bool { return c.work.held(s) }); err != nil {
-			return err
+		held := func() bool { return c.work.held(s) }
+		if over, err := c.wait(int(s.rank), nil, held); !over || err != nil {
+			if err = c.waited(err, held); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -281,7 +284,11 @@ func (w *work) look(s *stage) (data []byte, held bool, err error) {
 	defer w.c.mu.Unlock()
 	l := w.linkOf(s)
 	held = w.held(s) && w.c.broken == nil
-	w.waiting, w.peer, w.ready = !held, s.rank, s.do != stageAwait
+	if waiting, ready := !held && w.c.broken == nil, s.do != stageAwait; w.waits() {
+		w.c.waiting, w.c.waitPeer, w.c.waitReady = waiting, s.rank, ready
+	} else {
+		w.waiting, w.peer, w.ready = waiting, s.rank, ready
+	}
 	if !held {
 		return nil, false, w.c.broken
 	}
@@ -353,17 +360,23 @@ func (c *Member) waitFor(peer int, ready bool, lacking func() int, ok func() boo
 	c.mu.Lock()
 	c.waiting, c.waitPeer, c.waitReady = true, int32(peer), ready
 	c.mu.Unlock()
+	_, err := c.wait(peer, lacking, ok)
+	return c.waited(err, ok)
+}
+
+// wait is waitFor of what Blocked knows already. over reports whether ok or the mismatch has ended it.
+func (c *Member) wait(peer int, lacking func() int, ok func() bool) (over bool, err error) {
 	look := func() bool {
 		c.mu.Lock()
-		over := ok() || c.broken != nil
+		over = ok() || c.broken != nil
 		c.mu.Unlock()
 		return over || c.stop != nil && c.stop()
 	}
 	if lacking == nil {
 		lacking = conduits.LackingRank(c.e.Conduit(), c.job(peer))
 	}
-	err := c.e.WaitFor(c, conduits.Cond{Work: true, Ready: look, Lacking: lacking})
-	return c.waited(err, ok)
+	err = c.e.WaitFor(c, conduits.Cond{Work: true, Ready: look, Lacking: lacking})
+	return over, err
 }
 
 // waited ends a wait that ended with err.
