@@ -280,28 +280,26 @@ func (w *work) held(s *stage) bool {
 // look reports whether what stage s waits for has come, and takes it then: data has the bytes
 // that landed.
 func (w *work) look(s *stage) (data []byte, held bool, err error) {
-	w.c.mu.Lock()
-	defer w.c.mu.Unlock()
+	c := w.c
+	c.mu.Lock()
 	l := w.linkOf(s)
-	held = w.held(s) && w.c.broken == nil
-	if waiting, ready := !held && w.c.broken == nil, s.do != stageAwait; w.waits() {
-		w.c.waiting, w.c.waitPeer, w.c.waitReady = waiting, s.rank, ready
+	err = c.broken
+	held = w.held(s) && err == nil
+	if waiting, ready := !held && err == nil, s.do != stageAwait; w.waits() {
+		c.waiting, c.waitPeer, c.waitReady = waiting, s.rank, ready
 	} else {
 		w.waiting, w.peer, w.ready = waiting, s.rank, ready
 	}
-	if !held {
-		return nil, false, w.c.broken
+	if held && s.do != stageHear {
+		if s.do == stageSend {
+			l.wanted.set = false
+		} else {
+			data, l.land = l.land.buf, landing{}
+		}
+		w.ls.done(l, w.seq)
 	}
-	switch s.do {
-	case stageSend:
-		l.wanted.set = false
-	case stageAwait:
-		data, l.land = l.land.buf, landing{}
-	default:
-		return nil, true, nil
-	}
-	w.ls.done(l, w.seq)
-	return data, true, nil
+	c.mu.Unlock()
+	return data, held, err
 }
 
 // trySend sends buf to a rank that is ready for it, or tells it once that this one waits for that.
