@@ -13,9 +13,6 @@ import (
 	"github.com/argon-go/argon/internal/sys/place"
 )
 
-// seated holds what this process has taken as long as it runs.
-var seated *place.Claim
-
 // bindRank binds a rank that another launcher than gasrun has started to its part of the processors
 // of its host, unless that launcher has bound it, and returns what came of it.
 func bindRank(j conduits.Job) (note string) {
@@ -55,12 +52,12 @@ func bindRank(j conduits.Job) (note string) {
 	return "processors " + place.List(set.CPUs) + note
 }
 
-// takeSeat is the set of one of the host's ranks, each of which chooses for itself: its part if no
+// takeSeat takes, as long as this process runs, the set of one of the host's ranks, each of which chooses for itself: its part if no
 // job has taken that, what is free of it, or else as many of the processors that the fewest have. The claims
 // of its own job's ranks are not told from others.
 func takeSeat(t *place.Topology, how place.Bind, rank, ranks int, allowed []int) (set place.Set, err error) {
 	part := place.Divide(t, how, ranks, func(int) int { return 0 })[rank]
-	seated, err = place.Take(allowed, func(load func(cpu int) int) []int {
+	_, err = place.Take(allowed, func(load func(cpu int) int) []int {
 		set = part
 		if part.Ranks == 1 {
 			set.CPUs = leastTaken(part.CPUs, allowed, load)

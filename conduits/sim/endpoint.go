@@ -526,11 +526,6 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	return conduits.Ticket{Seq: e.seq, Slot: int32(th.id)}
 }
 
-type idling struct{}
-
-// Blocked describes a wait whose reason is not known.
-func (idling) Blocked() string { return "waiting for something to arrive" }
-
 // Park hands the processor to others until something has arrived since Arm.
 func (e *Endpoint) Park(t conduits.Ticket) {
 	th := e.thread("park")
