@@ -68,16 +68,8 @@
 // To look at every ring each time would cost at 127 senders some 16 times the looks.
 //
 // A pair that has talked takes 24 KiB of cells and what it has used of two landing
-// buffers (128 KiB up to 32 ranks, 16 KiB at 128), and as much for each strand. A rank keeps
-// state only for ranks it has exchanged messages with.
-//
-// # Strands
-//
-// Goroutines of a rank that send requests to one rank at the same time, by one endpoint, get rings of
-// their own beside the first one, up to 15 in jobs of up to 32 ranks (strands_unsafe.go).
-// A bit in the conversation tells the receiver of each. It polls them like the rings of
-// other ranks, under one lock, so that handlers still run one at a time; the messages of each
-// goroutine keep their order. A goroutine that sends alone uses the first ring.
+// buffers (128 KiB up to 32 ranks, 16 KiB at 128). A rank keeps state only for ranks it
+// has exchanged messages with.
 //
 // # Parts
 //

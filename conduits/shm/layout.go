@@ -17,7 +17,7 @@ const MaxRanks = 1024
 //	control blocks  one page a rank
 //	lanes           a small block for each rank and lane but the first
 //	registries      two pages a rank
-//	conversations   one for each lane or strand and ordered pair (requester, replier)
+//	conversations   one for each lane and ordered pair (requester, replier)
 //	segments        one a rank
 //
 // and beyond what ranks add to it: address tables, memory that MapMemory maps,
@@ -117,7 +117,6 @@ const (
 	talkHead     = 0   // uint64: messages consumed, published by the receiver
 	talkLandRead = 8   // uint64: bytes of the landing buffer consumed, likewise
 	talkSum      = 64  // a sum, see auditSent: by the sender
-	talkStrands  = 88  // uint64, by bits: the strands that it has made, if the class is that of requests
 	talkClass    = 128 // bytes from the words of one class to those of the other
 	talkCells    = conduits.NumClasses * talkClass
 
@@ -261,7 +260,7 @@ func (g geometry) talkOffset(src, dst, lane int) int64 {
 }
 
 func (g geometry) segmentOffset(rank int) int64 {
-	return g.talkOffset(0, 0, g.lanes+g.strands()) + int64(rank)*g.segment
+	return g.talkOffset(0, 0, g.lanes) + int64(rank)*g.segment
 }
 
 func (g geometry) total() int64 { return g.segmentOffset(g.n) }

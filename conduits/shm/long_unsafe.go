@@ -36,17 +36,14 @@ func (e *Endpoint) sendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 		if r.requests != nil {
 			r.align()
 		}
-	} else if r.strands.Load() != nil || !conc.Enter(&r.lock) {
-		r = e.lockRing(r)
+	} else if !conc.Enter(&r.lock) {
+		r.lock.Lock()
 	}
 	t := r.tail
 	if t >= r.limit && !r.room() {
 		return e.fullFor(r, c)
 	}
 	r.tail = t + 1
-	if r.strand != 0 { // see drained
-		r.open.Add(1)
-	}
 	if c == conduits.Request {
 		r.lock.Unlock()
 	}
@@ -67,9 +64,6 @@ func (e *Endpoint) sendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 	}
 	*head(p) = directly(to, n)
 	conc.Release64((*uint64)(p), status(t, bits|far))
-	if r.strand != 0 {
-		r.open.Add(-1)
-	}
 	if e.fence {
 		e.spare.Add(1)
 	}
@@ -91,7 +85,8 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	if far && !conduits.Registered(e.SegmentSize(dst), to, uint64(len(data))) {
 		panic("shm: put to an address that was not checked")
 	}
-	r := e.lockFor(e.ring(dst, c), c)
+	r := e.ring(dst, c)
+	r.lock.Lock()
 	t, _, ok := r.claim(kindLong, 0)
 	if !ok {
 		return conduits.Slot{}, 0, e.full(r)
@@ -109,7 +104,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	}
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
-		Ref:   t&refIndex | uint64(r.strand)<<refStrandShift | kindLong<<refKindShift,
+		Ref:   t&refIndex | kindLong<<refKindShift,
 	}
 	if !far {
 		return s, done, conduits.Ready
@@ -148,7 +143,7 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	if s.Ref&refAsked != 0 {
 		e.cancelLong(s)
 	}
-	r := e.ring(dst, c).of(s)
+	r := e.ring(dst, c)
 	r.lock.Lock()
 	r.cancelled++
 	r.lock.Unlock()
@@ -267,7 +262,7 @@ func (e *Endpoint) cancelLong(s conduits.Slot) {
 // been refused.
 func (e *Endpoint) publishLong(q *question) {
 	s := q.slot
-	s.Ref = s.Ref&refPlace | kindLong<<refKindShift
+	s.Ref = s.Ref&refIndex | kindLong<<refKindShift
 	if q.err != nil {
 		e.Cancel(q.Rank, q.class, s)
 		return

@@ -72,7 +72,7 @@ func (box *mailbox) connect(dst int, c conduits.Class) *outRing {
 	if r := at.Load(); r != nil {
 		return r
 	}
-	r := box.j.outRing(box.rank, dst, box.lane, 0, c)
+	r := box.j.outRing(box.rank, dst, box.lane, c)
 	me := box.here
 	word := box.word(dst, ctlOpen+me/32*4)
 	bit := uint32(1) << (me % 32)
@@ -99,8 +99,8 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	}
 	// Replies are sent by the poller, which holds a lock already.
 	if c == conduits.Request {
-		if r.strands.Load() != nil || !conc.Enter(&r.lock) {
-			r = e.lockRing(r)
+		if !conc.Enter(&r.lock) {
+			r.lock.Lock()
 		}
 	} else if r.requests != nil {
 		r.align()
@@ -157,7 +157,7 @@ func (box *mailbox) fullFor(r *outRing, c conduits.Class) conduits.Status {
 func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
 	r := box.ring(dst, c)
 	kind := box.payloadKind(words, payload)
-	r = box.lockFor(r, c)
+	r.lock.Lock()
 	t, at, ok := r.claim(kind, uint64(payload))
 	if !ok {
 		return conduits.Slot{}, box.full(r)
@@ -167,7 +167,7 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 	body := unsafe.Add(r.cell(t), r.far)
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), words),
-		Ref:   t&refIndex | uint64(r.strand)<<refStrandShift | kind<<refKindShift | at/lineBytes<<refLineShift,
+		Ref:   t&refIndex | kind<<refKindShift | at/lineBytes<<refLineShift,
 	}
 	switch kind {
 	case kindLanded:
@@ -176,15 +176,6 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 		s.Payload = unsafe.Slice((*byte)(unsafe.Add(body, inlineAt(words))), payload)
 	}
 	return s, conduits.Ready
-}
-
-// lockFor locks the ring for a message that is reserved; r is the first one.
-func (box *mailbox) lockFor(r *outRing, c conduits.Class) *outRing {
-	if c == conduits.Request {
-		return box.lockRing(r)
-	}
-	r.lock.Lock()
-	return r
 }
 
 // full unlocks r and says why there is no room.
@@ -223,8 +214,8 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	r := e.ring(dst, c)
 	kind := e.payloadKind(len(words), len(payload))
 	if c == conduits.Request {
-		if r.strands.Load() != nil || !conc.Enter(&r.lock) {
-			r = e.lockRing(r)
+		if !conc.Enter(&r.lock) {
+			r.lock.Lock()
 		}
 	} else if r.requests != nil {
 		r.align()
@@ -232,9 +223,6 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	t, at, ok := r.claim(kind, uint64(len(payload)))
 	if !ok {
 		return e.fullFor(r, c)
-	}
-	if r.strand != 0 { // see drained
-		r.open.Add(1)
 	}
 	if c == conduits.Request {
 		r.lock.Unlock()
@@ -255,15 +243,12 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	copy(unsafe.Slice((*uint32)(body), len(words)), words)
 	*head(p) = h
 	conc.Release64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift|bits))
-	if r.strand != 0 {
-		r.open.Add(-1)
-	}
 	e.notify(r)
 	return conduits.Ready
 }
 
 func (box *mailbox) publish(dst int, c conduits.Class, s conduits.Slot, payload int, bits uint64) {
-	r := box.ring(dst, c).of(s)
+	r := box.ring(dst, c)
 	t := s.Ref & refIndex
 	kind := s.Ref >> refKindShift & stKindMask
 	p := r.cell(t)

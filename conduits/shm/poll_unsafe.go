@@ -154,7 +154,6 @@ func (box *mailbox) renew() {
 			break
 		}
 	}
-	box.admitStrands()
 }
 
 // shutReplies has this rank send no replies any more. The endpoint is closed, the
@@ -172,11 +171,9 @@ func (box *mailbox) shutRequests() {
 	box.connectMu.Lock()
 	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
 		if r := box.out[i].Load(); r != nil {
-			r.each(func(r *outRing) {
-				r.lock.Lock()
-				r.shut()
-				r.lock.Unlock()
-			})
+			r.lock.Lock()
+			r.shut()
+			r.lock.Unlock()
 		}
 	}
 	box.connectMu.Unlock()
@@ -197,7 +194,7 @@ func (box *mailbox) admit() {
 			continue
 		}
 		for c := range conduits.Class(conduits.NumClasses) {
-			r := box.j.inRing(src, box.rank, box.lane, 0, c)
+			r := box.j.inRing(src, box.rank, box.lane, c)
 			r.index = len(box.in)
 			box.in = append(box.in, r)
 			box.watch = append(box.watch, r.next())
@@ -230,9 +227,6 @@ func (box *mailbox) ahead(r *inRing) *uint64 {
 	}
 	o := r.partner
 	if o == nil {
-		if r.strand != 0 { // replies share the cells of first rings
-			return nil
-		}
 		o = box.out[(r.src-box.first)*conduits.NumClasses+int(r.class^1)].Load()
 		if o != nil && r.class == conduits.Request {
 			o.requests = r
@@ -317,7 +311,7 @@ func (box *mailbox) emptied(rank int) bool {
 	bit := uint32(1) << (i % 32)
 	empty := atomic.LoadUint32(box.word(box.rank, ctlOpen+i/32*4))&bit == box.opened[i/32]&bit // else its rings are new
 	for _, r := range box.in {
-		empty = empty && (r.src != rank || atomic.LoadUint64(r.next()) == 0 && r.unknown() == 0)
+		empty = empty && (r.src != rank || atomic.LoadUint64(r.next()) == 0)
 	}
 	return empty
 }
@@ -360,12 +354,10 @@ func (box *mailbox) tally(s *conduits.Stats) {
 	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
 		r := box.out[i].Load()
 		if r != nil {
-			r.each(func(r *outRing) {
-				r.lock.Lock()
-				s.Sent[conduits.Request] += r.tail - r.cancelled
-				s.NoCredit += r.noCredit
-				r.lock.Unlock()
-			})
+			r.lock.Lock()
+			s.Sent[conduits.Request] += r.tail - r.cancelled
+			s.NoCredit += r.noCredit
+			r.lock.Unlock()
 		}
 		if r != nil || box.out[i+1].Load() != nil {
 			s.PeersUsed++

@@ -12,28 +12,19 @@ import (
 // outRing is the sender's end of one ring: everything but the cells and the
 // words behind the pointers is private to it.
 type outRing struct {
-	// What goroutines that have a strand read, too, and none writes: a line.
-	strands atomic.Pointer[strands] // of a first ring of requests, nil until it has some
-	cells   unsafe.Pointer
-	far     uint64 // bytes from a status to the second part of its cell
-	mask    uint64
-	parked  *uint32 // the receiver's, see notify
-	dst     int
-	landing unsafe.Pointer
-	class   conduits.Class
-	strand  uint8 // which it is, from 1 on; 0 of a first ring
-
-	lock  conc.Lock // guards what follows; held only to claim cells
-	tail  uint64    // cells claimed
-	limit uint64    // tail may not pass it: head as last seen, plus the ring
-
-	// For lockRing: of a strand, the first ring's tail and this one's when it looked; of a first
-	// ring, the goroutine that entered last other than by bias, and the tail when it first did.
-	before, looked uint64
-	idleTail       uint64 // of a strand, when assign last looked; under the first ring's lock
+	lock   conc.Lock // guards what follows; held only to claim cells
+	tail   uint64    // cells claimed
+	limit  uint64    // tail may not pass it: head as last seen, plus the ring
+	cells  unsafe.Pointer
+	far    uint64 // bytes from a status to the second part of its cell
+	mask   uint64
+	parked *uint32 // the receiver's, see notify
+	dst    int
+	class  conduits.Class
 
 	written  uint64 // bytes of the landing buffer claimed
 	landRead uint64 // bytes consumed, as last seen
+	landing  unsafe.Pointer
 	landSize uint64
 
 	head      *uint64 // published by the receiver
@@ -48,7 +39,6 @@ type outRing struct {
 	noCredit uint64
 
 	open     atomic.Int32 // messages reserved, and copied at length, that are not published yet
-	crowded  int32        // how often the lock was found taken since a strand was made or sought
 	sumWords *uint64      // what stands there is told, see auditSent
 	told     sum
 	last     sum // of the last audit
@@ -64,8 +54,6 @@ type inRing struct {
 	quarter   uint64
 	src       int
 	class     conduits.Class
-	strand    uint8   // as its outRing's
-	strands   uint64  // of a first ring: those taken up, by bits
 	index     int     // in mailbox.in
 	parked    *uint32 // the sender's: it may sleep for credit
 
@@ -89,12 +77,9 @@ type inRing struct {
 
 // way finds where messages of class c from src to dst travel: in the
 // conversation of the rank that sends the requests.
-func (j *job) way(src, dst, lane, strand int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
+func (j *job) way(src, dst, lane int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
 	if c == conduits.Reply {
 		src, dst = dst, src
-	}
-	if strand > 0 {
-		lane = j.lanes + strand - 1
 	}
 	p := j.talk(src, dst, lane)
 	return unsafe.Add(p, talkCells+int(c)*nearClass), unsafe.Add(p, int(c)*talkClass), unsafe.Add(p, j.landingOffset(c))
@@ -103,8 +88,8 @@ func (j *job) way(src, dst, lane, strand int, c conduits.Class) (cells, words, l
 // farFrom is how far the second part of a cell is from the first, by class.
 func farFrom(c conduits.Class) uint64 { return uint64(farAt + int(c)*(farBytes-nearClass)) }
 
-func (j *job) outRing(src, dst, lane, strand int, c conduits.Class) *outRing {
-	cells, words, landing := j.way(src, dst, lane, strand, c)
+func (j *job) outRing(src, dst, lane int, c conduits.Class) *outRing {
+	cells, words, landing := j.way(src, dst, lane, c)
 	return &outRing{
 		cells:    cells,
 		far:      farFrom(c),
@@ -113,7 +98,6 @@ func (j *job) outRing(src, dst, lane, strand int, c conduits.Class) *outRing {
 		parked:   j.p32(dst, lane, ctlParked),
 		dst:      dst,
 		class:    c,
-		strand:   uint8(strand),
 		landing:  landing,
 		landSize: uint64(j.landing),
 		head:     (*uint64)(unsafe.Add(words, talkHead)),
@@ -122,8 +106,8 @@ func (j *job) outRing(src, dst, lane, strand int, c conduits.Class) *outRing {
 	}
 }
 
-func (j *job) inRing(src, dst, lane, strand int, c conduits.Class) *inRing {
-	cells, words, landing := j.way(src, dst, lane, strand, c)
+func (j *job) inRing(src, dst, lane int, c conduits.Class) *inRing {
+	cells, words, landing := j.way(src, dst, lane, c)
 	return &inRing{
 		cells:    cells,
 		far:      farFrom(c),
@@ -131,7 +115,6 @@ func (j *job) inRing(src, dst, lane, strand int, c conduits.Class) *inRing {
 		quarter:  uint64(j.cells / 4),
 		src:      src,
 		class:    c,
-		strand:   uint8(strand),
 		parked:   j.p32(src, lane, ctlParked),
 		landing:  landing,
 		landSize: uint64(j.landing),
@@ -141,21 +124,18 @@ func (j *job) inRing(src, dst, lane, strand int, c conduits.Class) *inRing {
 	}
 }
 
-// A Slot.Ref holds what Commit needs: the low 36 bits of the message's index, more
-// than a ring or a status distinguishes, then the strand, the kind, and the line of the landing
+// A Slot.Ref holds what Commit needs: the low 40 bits of the message's index, more
+// than a ring or a status distinguishes, then the kind, then the line of the landing
 // buffer where the payload begins. It waits in the Ref because a store to the cell
 // before the payload is written would draw the line here only for the watching
 // receiver to take it back: measured on 512 bytes, 2.8 instead of 2.0 times a bare flag.
 const (
-	refIndex       = 1<<36 - 1
-	refStrandShift = 36
-	refStrandMask  = 1<<4 - 1
-	refPlace       = 1<<40 - 1 // both
-	refKindShift   = 40
-	refLineShift   = 42
-	refLineMask    = 1<<17 - 1
-	refAsked       = 1 << 62 // a long message whose data the receiver puts; instead of the line, its number
-	refRefused     = 1 << 63 // a long message whose data could not be put
+	refIndex     = 1<<40 - 1
+	refKindShift = 40
+	refLineShift = 42
+	refLineMask  = 1<<17 - 1
+	refAsked     = 1 << 62 // a long message whose data the receiver puts; instead of the line, its number
+	refRefused   = 1 << 63 // a long message whose data could not be put
 )
 
 // cell is where the status of message t goes.

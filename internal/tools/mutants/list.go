@@ -1162,27 +1162,6 @@ var mutants = []mutant{
 		new: "if r.written+n-r.landRead > r.landSize {\n\t\t\treturn 0, false",
 	},
 	{
-		name:   "strand-too-early",
-		defect: "a goroutine changes to another ring while messages of it lie in the one before",
-		file:   "conduits/shm/strands_unsafe.go", test: "conduits/shm ^TestStrand(Order|sShared)$",
-		old: "return s == 0 || s>>stSeqShift != (t+1)&stSeqMask",
-		new: "return s|1 != 0",
-	},
-	{
-		name:   "strand-taken-away",
-		defect: "a goroutine sends by a strand that another one has been given since it looked",
-		file:   "conduits/shm/strands_unsafe.go", test: "conduits/shm ^TestStrandLost$",
-		old: "if s.owner[i].Load() != v {",
-		new: "if s.owner[i].Load() == 0 {",
-	},
-	{
-		name:   "strand-unseen-leaves",
-		defect: "a rank has left although it has sent by a strand that this one does not know yet",
-		file:   "conduits/shm/poll_unsafe.go", test: "conduits/shm ^TestStrandLeft$",
-		old: " && r.unknown() == 0",
-		new: "",
-	},
-	{
 		name:   "landing-never-given-back",
 		defect: "consumed parts of the landing buffer are told a lap late",
 		file:   "conduits/shm/ring_unsafe.go", test: "conduits/shm ^Test(Mailbox|LandingBufferNearlyFull)$",
