@@ -7,7 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-const looks = 100
+const (
+	looks  = 100
+	yields = 40
+)
 
 // machine says how the waits of a model machine go: what is waited for comes after a
 // number of looks, by a yield that lets its sender run, or never before a sleep, which
@@ -15,7 +18,6 @@ const looks = 100
 type machine struct {
 	comes  int // looks; beyond what any wait makes: a sleep is needed
 	shares bool
-	yields time.Duration // 0: yields come back at once
 	sleep  time.Duration
 }
 
@@ -29,8 +31,12 @@ func (m machine) wait(p *Patience) (looked, yielded int, slept bool) {
 			}
 		case Yield:
 			yielded++
-			p.Yielded(m.yields)
-			if m.shares || looked+yielded >= m.comes {
+			if m.shares {
+				p.Yielded(2 * switched)
+				return looked, yielded, false
+			}
+			p.Yielded(switched / 4)
+			if looked+yielded >= m.comes {
 				return looked, yielded, false
 			}
 		default:
@@ -52,13 +58,13 @@ func TestSettled(t *testing.T) {
 	}{
 		{"the answer comes at once", machine{comes: 1}, 1, false, true},
 		{"it takes as long as waits may look", machine{comes: looks}, looks, false, true},
-		{"what it takes shares the processor", machine{shares: true, sleep: 2 * time.Microsecond}, 0, true, false},
+		{"what it takes shares the processor", machine{shares: true}, 0, false, false},
 		{"a neighbour has the other processor, and sleeps are short", machine{comes: never, sleep: 5 * time.Microsecond}, 0, true, false},
 		{"ranks compute for long", machine{comes: never, sleep: time.Millisecond}, 0, true, false},
 	} {
 		for start := range int32(looks + 1) {
 			var p Patience
-			p.Set(looks)
+			p.Set(looks, yields)
 			p.looks.Store(start)
 			for range 600 {
 				c.m.wait(&p)
@@ -74,7 +80,8 @@ func TestSettled(t *testing.T) {
 					sleeps++
 				}
 			}
-			if c.slept && sleeps != waits || c.looked && sleeps > 0 {
+			// Of those that yield to each other one in apart sleeps.
+			if c.slept && sleeps != waits || !c.slept && sleeps > waits/apart+1 || c.looked && sleeps > 0 {
 				t.Fatalf("%s: %d of %d waits slept", c.name, sleeps, waits)
 			}
 			if trials > waits/mostTrial+1 {
@@ -86,14 +93,14 @@ func TestSettled(t *testing.T) {
 
 // TestMemory: whatever came before, waits that looking can end are ended by looking again
 // after at most mostTrial sleeps of less than short, and those that only another thread of this processor can
-// end, or only a sleep, make no look after a few.
+// end make no look after a few.
 func TestPatienceMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p Patience
-		p.Set(looks)
+		p.Set(looks, yields)
 		kind := rapid.Custom(func(t *rapid.T) machine {
 			return machine{
-				comes:  rapid.SampledFrom([]int{1, 3, 10, looks, looks + 10, never}).Draw(t, "comes"),
+				comes:  rapid.SampledFrom([]int{1, 3, 10, looks, looks + yields, never}).Draw(t, "comes"),
 				shares: rapid.Bool().Draw(t, "shares"),
 				sleep:  rapid.SampledFrom([]time.Duration{time.Microsecond, short - 1, short, time.Second}).Draw(t, "sleep"),
 			}
@@ -119,54 +126,25 @@ func TestPatienceMemory(t *testing.T) {
 		}
 		vain := 0
 		for range 2 * mostTrial {
-			if looked, _, _ := (machine{shares: true, sleep: 2 * time.Microsecond}).wait(&p); looked > 0 {
+			if looked, _, _ := (machine{shares: true}).wait(&p); looked > 0 {
 				vain++
 			}
 		}
-		if vain > 18 { // looks are halved eight times, and trials are made after 4, 8 ... 256 sleeps
-			t.Fatalf("%d waits looked where only a sleep helps", vain)
+		if vain > 10 {
+			t.Fatalf("%d waits looked where only a yield helps", vain)
 		}
 	})
 }
 
-// TestPatienceShared: the zero value, of a rank that shares its processor for sure, does not
-// look.
+// TestShared: the zero value, of a rank that shares its processor for sure, does not look.
 func TestPatienceShared(t *testing.T) {
 	var p Patience
 	for _, m := range []machine{{comes: 1}, {shares: true}, {comes: never, sleep: 1}, {comes: never, sleep: time.Second}} {
 		for range 2 * mostTrial {
-			if looked, yielded, _ := m.wait(&p); looked > 0 || yielded > mostYields || !p.Brief() {
+			if looked, yielded, _ := m.wait(&p); looked > 0 || yielded > leastYields || !p.Brief() {
 				t.Fatalf("%d looks and %d yields", looked, yielded)
 			}
 		}
-	}
-}
-
-// TestLostYields: where yields give the processor to a neighbour for a slice, ever fewer
-// waits make them; where they do not any more, all waits do.
-func TestLostYields(t *testing.T) {
-	var p Patience
-	neighbour, ranks := machine{shares: true, yields: lost, sleep: time.Microsecond}, machine{shares: true, yields: lost - 1}
-	yields := 0
-	const waits = 4 * mostShun
-	for range waits {
-		_, n, _ := neighbour.wait(&p)
-		yields += n
-	}
-	if yields == 0 || yields > 16 {
-		t.Fatalf("%d yields to a neighbour in %d waits", yields, waits)
-	}
-	for range waits {
-		ranks.wait(&p)
-	}
-	for range mostShun {
-		if _, n, slept := ranks.wait(&p); n != 1 || slept {
-			t.Fatalf("a wait makes %d yields where they come back soon", n)
-		}
-	}
-	neighbour.wait(&p)
-	if n := p.shun.Load(); n != leastShun {
-		t.Fatalf("a single yield that is lost has %d waits make none, want %d", n, leastShun)
 	}
 }
 
@@ -174,11 +152,11 @@ func TestLostYields(t *testing.T) {
 func TestWoken(t *testing.T) {
 	for _, most := range []int{0, looks} {
 		var p Patience
-		p.Set(most)
+		p.Set(most, yields)
 		for range 10 {
 			machine{comes: never, sleep: time.Second}.wait(&p)
 			for idle := -64; idle < 0; idle++ {
-				if s := p.Next(idle); s == Park {
+				if s := p.Next(idle); s == Park || s == Look && p.Brief() {
 					t.Fatalf("step %d at %d, with %d looks", s, idle, most)
 				}
 			}
@@ -189,7 +167,7 @@ func TestWoken(t *testing.T) {
 // TestLongSleeps: sleeps that looking could not have saved lead to no trial.
 func TestLongSleeps(t *testing.T) {
 	var p Patience
-	p.Set(looks)
+	p.Set(looks, yields)
 	m := machine{comes: never, sleep: short}
 	for range 10 {
 		m.wait(&p)
@@ -198,5 +176,28 @@ func TestLongSleeps(t *testing.T) {
 		if looked, _, _ := m.wait(&p); looked > 0 {
 			t.Fatalf("%d looks in wait %d, after sleeps of %v", looked, i, short)
 		}
+	}
+}
+
+// TestApart: of ranks that yield to each other for long one sleeps now and then, so that
+// they come apart where a processor is idle.
+func TestApart(t *testing.T) {
+	var p Patience
+	p.Set(looks, yields)
+	row := 0
+	for i := range 10 * apart {
+		switch _, yielded, slept := (machine{shares: true, sleep: short}).wait(&p); {
+		case slept && yielded > 0:
+			t.Fatalf("wait %d yields and sleeps", i)
+		case slept:
+			row = 0
+		default:
+			if row++; row > apart {
+				t.Fatalf("%d waits in a row yield to each other", row)
+			}
+		}
+	}
+	if row == 10*apart {
+		t.Fatal("no wait sleeps")
 	}
 }

@@ -64,18 +64,11 @@ var mutants = []mutant{
 		new: "if took < 0 {",
 	},
 	{
-		name:   "patience-sleep-is-a-look",
-		defect: "a rank goes on looking where only a sleep brings what it waits for",
+		name:   "patience-yield-is-a-look",
+		defect: "a rank goes on looking where only a yield brings what it waits for",
 		file:   "internal/conc/patience.go", test: "internal/conc ^Test(PatienceMemory|Settled)$",
-		old: "	p.slept.Store(true)\n",
-		new: "",
-	},
-	{
-		name:   "patience-lost-yields",
-		defect: "ranks that share a processor go on yielding it to a neighbour for a slice each time",
-		file:   "internal/conc/patience.go", test: "internal/conc ^TestLostYields$",
-		old: "	p.shun.Store(n)\n",
-		new: "",
+		old: "		p.last.Store(gaveWay)",
+		new: "		p.last.Store(looked)",
 	},
 	{
 		name:   "range-wraps",
