@@ -73,6 +73,9 @@ type Config struct {
 	// Bind says on which processors ranks run; "" means what ARGON_BIND says, or
 	// BindSpread, and BindNone for a simulation.
 	Bind Bind
+	// mayBind says that Bind is the default. Ranks that a deputy starts by ssh are not bound then:
+	// several hosts may be one machine, whose deputies do not know of each other in time.
+	mayBind bool
 	// Timeout ends the job with jobenv.StatusTimeout after asking each rank where it
 	// waits; 0 means never.
 	Timeout time.Duration
@@ -176,6 +179,7 @@ func (c *Config) EnsureDefaults() {
 	}
 	if c.Bind == "" {
 		c.Bind = cmp.Or(Bind(os.Getenv(jobenv.Bind)), BindSpread)
+		c.mayBind = os.Getenv(jobenv.Bind) == ""
 	}
 	if c.Stdout == nil {
 		c.Stdout = io.Discard

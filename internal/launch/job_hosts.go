@@ -185,6 +185,9 @@ func (j *job) prepare(path string, spawn *spawner) error {
 			here += h.size
 		} else {
 			h.task.Bind = j.Bind
+			if j.mayBind {
+				h.task.Bind = BindNone
+			}
 		}
 	}
 	return nil
