@@ -96,7 +96,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   (default ARGON_IFACE, or by route)
   -bind HOW       where ranks of a host run: spread divides the processors that no
                   other job has taken, core gives each rank one core, numa whole
-                  memory nodes, none binds nothing (default ARGON_BIND, or spread)
+                  memory nodes, none binds nothing (default ARGON_BIND, or spread,
+                  and none on hosts that are reached by ssh)
   -timeout D      end the job after this time, such as 10m, and say where each rank waits
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
   -freeze RANK    stop this rank before it runs, for a debugger; may be repeated

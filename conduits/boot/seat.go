@@ -52,8 +52,8 @@ func bindRank(j conduits.Job) (note string) {
 	return "processors " + place.List(set.CPUs) + note
 }
 
-// takeSeat takes, as long as this process runs, the set of one of the host's ranks, each of which chooses for itself: its part if no
-// job has taken that, what is free of it, or else as many of the processors that the fewest have. The claims
+// takeSeat takes, as long as this process runs, the set of one of the host's ranks, each of
+// which chooses for itself: its part if no job has taken that, what is free of it, or else as many of the processors that the fewest have. The claims
 // of its own job's ranks are not told from others.
 func takeSeat(t *place.Topology, how place.Bind, rank, ranks int, allowed []int) (set place.Set, err error) {
 	part := place.Divide(t, how, ranks, func(int) int { return 0 })[rank]

@@ -71,11 +71,8 @@ type Config struct {
 	OutputDir string
 
 	// Bind says on which processors ranks run; "" means what ARGON_BIND says, or
-	// BindSpread, and BindNone for a simulation.
+	// BindSpread on this host and BindNone on hosts that are reached by ssh, and BindNone for a simulation.
 	Bind Bind
-	// mayBind says that Bind is the default. Ranks that a deputy starts by ssh are not bound then:
-	// several hosts may be one machine, whose deputies do not know of each other in time.
-	mayBind bool
 	// Timeout ends the job with jobenv.StatusTimeout after asking each rank where it
 	// waits; 0 means never.
 	Timeout time.Duration
@@ -178,8 +175,7 @@ func (c *Config) EnsureDefaults() {
 		c.Bind = BindNone
 	}
 	if c.Bind == "" {
-		c.Bind = cmp.Or(Bind(os.Getenv(jobenv.Bind)), BindSpread)
-		c.mayBind = os.Getenv(jobenv.Bind) == ""
+		c.Bind = Bind(os.Getenv(jobenv.Bind))
 	}
 	if c.Stdout == nil {
 		c.Stdout = io.Discard
@@ -236,7 +232,7 @@ func (c *Config) Validate() error {
 			bad("launch: working directory (-wdir): %v", err)
 		}
 	}
-	if _, err := place.ParseBind(string(c.Bind)); err != nil {
+	if _, err := place.ParseBind(string(cmp.Or(c.Bind, BindSpread))); err != nil {
 		all = append(all, err)
 	}
 	if c.Iface != "" {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +176,7 @@ func (j *job) prepare(path string, spawn *spawner) error {
 		}
 	}
 	if here > 0 { // hosts that are this machine divide it
-		j.seats = takeSeats(j.Bind, here, spawn)
+		j.seats = takeSeats(cmp.Or(j.Bind, BindSpread), here, spawn)
 		here = 0
 	}
 	for _, h := range j.hosts {
@@ -184,10 +185,7 @@ func (j *job) prepare(path string, spawn *spawner) error {
 			h.task.Seats = j.seats.part(here, h.size)
 			here += h.size
 		} else {
-			h.task.Bind = j.Bind
-			if j.mayBind {
-				h.task.Bind = BindNone
-			}
+			h.task.Bind = j.Bind // by default none: hosts may be one machine, whose deputies choose by themselves
 		}
 	}
 	return nil
