@@ -125,9 +125,7 @@ func (x *Initiator) putSlow(dst int, to segment.NLA, src []byte) error {
 	if onStack(src) {
 		var heap []byte
 		heap, kept = bounce(len(src))
-		for i := 0; i < len(src); i += bounceSize {
-			copy(heap[i:], src[i:min(i+bounceSize, len(src))])
-		}
+		bulk.Copy(heap, src)
 		src = heap
 	}
 	var err error

@@ -48,7 +48,6 @@ var brief = map[string]string{
 	"extended/collective/shared.go":                 "put take fold",
 	"extended/collective/transfer.go":               "at drop unlink",
 
-	"extended/direct_unsafe.go": "putSlow",
 	"extended/rma.go":           "fill",
 	"firehose/batch.go":         "Free",
 	"firehose/machine.go":       "completePending",
