@@ -1,6 +1,6 @@
 // Package conduits is the contract between a transport and the runtime: the
 // three units of the EXTOLL network card (VELO, RMA, ATU; Nüssle 2008, chapters
-// 5 and 6) as Go interfaces.
+// 5 and 7) as Go interfaces.
 //
 // There are two ways to write a conduit. A [Transport] is the least: it moves
 // messages and bytes, and package adapt makes an [Endpoint] of it. What follows is

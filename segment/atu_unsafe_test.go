@@ -26,7 +26,7 @@ func locked(t *testing.T) int64 {
 	return n
 }
 
-// TestLocksNest: mlock itself does not nest (Seifert and Rehm 2000, section 3.3).
+// TestLocksNest: mlock itself does not nest (Seifert and Rehm 2000, section 3.2).
 func TestLocksNest(t *testing.T) {
 	if sys.LockLimit() < 64*PageSize {
 		t.Skipf("only %d bytes may be locked", sys.LockLimit())

@@ -3,7 +3,7 @@ package segment
 import "unsafe"
 
 // View is one rank's attach segment as plain memory of this process: what
-// "direct access" hands to the layers above (design brief, section 4).
+// a conduit hands to the layers above for direct access.
 //
 // The three sizes are the segment's length in bytes where the right is granted
 // and 0 where it is not, so that one comparison checks bounds and rights

@@ -98,7 +98,7 @@ func Extoll() Profile {
 
 		Net: fabric.Params{
 			Latency:    650 * Nanosecond,
-			HopLatency: 100 * Nanosecond, // its predecessor's, about: 3.3 us over one hop, 4 over seven (section 2)
+			HopLatency: 100 * Nanosecond, // its predecessor's, about: 3.3 us over one hop, 4 over seven (section 2.6.1)
 			Byte:       3636,             // 275 MB/s
 			Free:       24,               // table 9-1 is of 8 bytes, behind a header
 			Packet:     4096 + 16,

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -286,6 +287,12 @@ func TestCitations(t *testing.T) {
 		if s := unnamed.FindString(text); s != "" {
 			t.Errorf("%s: %q names no source; docs/bibliography.md has short names", name, s)
 		}
+		for _, s := range misplaced(text) {
+			if name == "internal/tools/lint/docs_test.go" {
+				continue // TestMisplaced
+			}
+			t.Errorf("%s cites %s, which there is not; what there is, contents has", name, s)
+		}
 		for _, s := range standard.FindAllString(text, -1) {
 			if !strings.Contains(list, "\n| "+s+" |") {
 				t.Errorf("%s cites %s, which docs/bibliography.md does not list", name, s)
@@ -298,5 +305,112 @@ func TestCitations(t *testing.T) {
 	}
 	for short := range missing {
 		t.Errorf("docs/bibliography.md lists %s, which nothing cites", short)
+	}
+}
+
+// contents has the last table, figure and section of each part of the documents that the
+// design comes from: in "3-2", table 3-1 is, and 3-3 is not. Standards are not in it, since
+// readers have them.
+var contents = map[string]map[string]string{
+	"Nüssle 2008": {
+		"table":   "1-1 3-2 5-8 7-10 9-3",
+		"figure":  "1-2 2-22 3-3 4-12 5-16 6-7 7-15 8-7 9-8",
+		"section": "9 1.2 2.9 2.1.1 2.2.2 2.3.2 2.6.3 4.5 4.4.4 5.7 5.1.9 5.2.10 6.7 6.4.5 7.8 7.5.7 8.8 8.1.6 9.4",
+	},
+	"Seifert and Rehm 2000": {"table": "1", "figure": "3", "section": "5 2.2 3.2 4.4 4.3.3"},
+	"Banikazemi et al.":     {"table": "5", "figure": "13", "section": "9 2.3 2.2.2 3.4 4.2 5.5 6.3 6.2.6 7.2 7.1.2 7.2.2"},
+	"Papamichael 2007":      {"table": "3.7", "figure": "2.9 3.9 4.3 5.17", "section": "7 1.2 2.3 2.1.5 2.2.3 2.3.7 3.5 3.1.2 3.2.2 3.4.5 3.5.2 4.8 4.2.5 4.5.2 5.8 5.2.3 5.3.2 5.6.2 5.7.3 5.8.4"},
+}
+
+const cited = `(?i:(table|figure|section|chapter)s?) (\d+(?:[.-]\d+)*(?:(?:, and|,| and| to) \d+(?:[.-]\d+)*)*)`
+
+var (
+	citation = regexp.MustCompile(cited)
+	// Names are followed by numbers, or follow them.
+	after    = regexp.MustCompile(`^(?:, |: | \()(?:` + cited + `|\d[\d.]*\d)(?:, ` + cited + `)*`)
+	before   = regexp.MustCompile(cited + `(?: and (?:of )?` + cited + `)* of (?:the )?$`)
+	hyphened = regexp.MustCompile(`^s? \d+-\d+(?:(?:, and|,| and| to) \d+-\d+)*`)
+	number   = regexp.MustCompile(`\d+(?:[.-]\d+)*`)
+)
+
+// misplaced are the tables, figures and sections that text cites and contents lacks.
+func misplaced(text string) (all []string) {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "the thesis' ", "Nüssle 2008, "), "the thesis", "Nüssle 2008")
+	look := func(short, part string) {
+		if !citation.MatchString(part) {
+			part = "section " + number.FindString(part)
+		}
+		for _, m := range citation.FindAllStringSubmatch(part, -1) {
+			kind := strings.ToLower(m[1])
+			list := contents[short][strings.Replace(kind, "chapter", "section", 1)]
+			for _, n := range number.FindAllString(m[2], -1) {
+				if !isIn(n, strings.Fields(list)) {
+					all = append(all, kind+" "+n+" of "+short)
+				}
+			}
+		}
+	}
+	for short := range contents {
+		for rest, at := text, 0; ; {
+			i := strings.Index(rest[at:], short)
+			if i < 0 {
+				break
+			}
+			if m := before.FindString(rest[max(at, at+i-80) : at+i]); m != "" {
+				look(short, m)
+			}
+			at += i + len(short)
+			if m := after.FindString(rest[at:]); m != "" {
+				look(short, m)
+			}
+		}
+	}
+	// Only one of them numbers with hyphens, and is often cited by the number alone.
+	for _, word := range []string{"able", "igure"} {
+		for i, part := range strings.Split(text, word) {
+			if m := hyphened.FindString(part); i > 0 && m != "" {
+				look("Nüssle 2008", map[string]string{"able": "table", "igure": "figure"}[word]+m)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// isIn reports whether a number is at most the one of last that counts the same.
+func isIn(n string, last []string) bool {
+	split := func(n string) (string, int) {
+		i := strings.LastIndexAny(n, ".-") + 1
+		v, _ := strconv.Atoi(n[i:])
+		return n[:i], v
+	}
+	part, v := split(n)
+	return slices.ContainsFunc(last, func(l string) bool {
+		p, most := split(l)
+		return p == part && v >= 1 && v <= most
+	})
+}
+
+// TestMisplaced has the ways in which the tree cites.
+func TestMisplaced(t *testing.T) {
+	for text, want := range map[string]string{
+		"(Nüssle 2008, chapters 5 and 7)":                                 "",
+		"(Nüssle 2008, chapters 5 and 10)":                                "chapter 10 of Nüssle 2008",
+		"(Nüssle 2008, 7.5.9): see":                                       "section 7.5.9 of Nüssle 2008",
+		"Nüssle 2008, section 6.8, figure 6-8):":                          "figure 6-8 of Nüssle 2008, section 6.8 of Nüssle 2008",
+		"Nüssle 2008: tables 9-2 and 9-4.":                                "table 9-4 of Nüssle 2008",
+		"figures 5-13 to 5-17 of Nüssle 2008":                             "figure 5-17 of Nüssle 2008",
+		"the thesis' tables 7-3 and 7-11":                                 "table 7-11 of Nüssle 2008",
+		"(section 9.5 of the thesis)":                                     "section 9.5 of Nüssle 2008",
+		"Table 2-1 prints it":                                             "table 2-1 of Nüssle 2008",
+		"Seifert and Rehm 2000, section 3.3). RFC 9002, section 19.22":    "section 3.3 of Seifert and Rehm 2000",
+		"table 2 of Seifert and Rehm 2000":                                "table 2 of Seifert and Rehm 2000",
+		"Banikazemi et al., sections 6.2.2 and 6.2.7":                     "section 6.2.7 of Banikazemi et al.",
+		"Papamichael 2007, figure 3.10":                                   "figure 3.10 of Papamichael 2007",
+		"Of 4 nodes, Nüssle 2008 has 3; the table has 2-1 of Nüssle 2008": "",
+	} {
+		if got := strings.Join(misplaced(text), ", "); got != want {
+			t.Errorf("%q: misplaced %q, not %q", text, got, want)
+		}
 	}
 }
