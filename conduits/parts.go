@@ -42,8 +42,9 @@ type Part struct {
 type NearEndpoint interface {
 	Endpoint
 	Deliverer
-	// DeliverCount is Deliver for an f that returns a number, which it passes on: an f
-	// that is made once needs no memory for it at each call.
+	// DeliverCount is Deliver for an f that returns how many handlers it has run, which
+	// is passed on, and after which goroutines that sleep are woken if it is not 0. An f
+	// that is made once needs no memory at each call.
 	DeliverCount(f func() int) (n int, ok bool)
 	// Ranks are those that it reaches, ascending. The slice is the caller's.
 	Ranks() []int

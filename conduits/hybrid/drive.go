@@ -154,9 +154,8 @@ type wait struct {
 // Arm announces a sleeper.
 func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	e.arming.Add(1)
-	w := wait{used: true, looks: e.looks.Load()}
-	w.near = e.near.Arm(b)
-	w.far = e.far.Arm(watching{})
+	w := wait{used: true, near: e.near.Arm(b), far: e.far.Arm(watching{})}
+	w.looks = e.looks.Load() // a look that began before has perhaps not seen what came before far's Arm
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := 0
@@ -226,8 +225,8 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 
 // lookSince looks at far unless that has been done since there were so many looks, and
 // reports whether Park may sleep. A look that another goroutine began since then counts:
-// when it ends it wakes those that have armed in near (Deliver does). So does the end of
-// a handler that sleeps.
+// when it has run handlers it wakes those that have armed in near. So does the end of a
+// handler that sleeps.
 func (e *Endpoint) lookSince(looks uint64) bool {
 	if e.looks.Load() != looks {
 		return true

@@ -174,16 +174,22 @@ func TestWatcherIsRenewed(t *testing.T) {
 }
 
 // TestLooksBeforeParking: between Arm and Park the network is looked at, however
-// short ago that was done, and whether or not the caller polls.
+// short ago that was done, and whether or not the caller polls. A look that finds nothing
+// does not wake who looks, or no rank would ever sleep.
 func TestLooksBeforeParking(t *testing.T) {
 	var far *counted
 	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint { far = &counted{Endpoint: e}; return far })
 	attach(t, eps, nil)
 	for range 1000 {
 		n := far.polls
+		var before, after conduits.Stats
+		eps[0].Stats(&before)
 		tk := eps[0].Arm(nil)
-		eps[0].Poll()
+		found := eps[0].Poll()
 		eps[0].Disarm(tk)
+		if eps[0].Stats(&after); found == 0 && after.Wakes != before.Wakes {
+			t.Fatal("a look that finds nothing wakes the rank")
+		}
 		if far.polls == n {
 			t.Fatal("a poll after Arm does not look at the network")
 		}

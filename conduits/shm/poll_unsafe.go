@@ -281,13 +281,15 @@ func (box *mailbox) Deliver(f func()) bool {
 	return true
 }
 
-// DeliverCount is Deliver for an f that counts.
+// DeliverCount is Deliver for an f that counts what it has run. When that is nothing no
+// goroutine is woken: one that looks before it parks would wake itself, over and over.
 func (box *mailbox) DeliverCount(f func() int) (n int, ok bool) {
 	if !conc.TryEnter(&box.lock) && !box.lock.TryLock() {
 		return 0, false
 	}
-	n = f()
-	box.ran()
+	if n = f(); n > 0 {
+		box.ran()
+	}
 	box.lock.Unlock()
 	return n, true
 }
