@@ -375,7 +375,12 @@ func (e *Messenger) WaitFor(b conduits.Blocked, c conduits.Cond) error {
 		if held || err != nil {
 			return err
 		}
-		work.Run()
+		if c.Away == nil {
+			work.Run()
+		} else if c.Away(true) {
+			work.Run()
+			c.Away(false)
+		}
 		e.ep.Poll() // work that puts off more of it must not keep messages from being handled
 	}
 }

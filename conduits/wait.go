@@ -21,6 +21,10 @@ type Cond struct {
 	Lacking func() int
 	// Work has am.Messenger.WaitFor run am.Config.Work, too.
 	Work bool
+	// Away, unless nil, is called before and after that, with true and false: other
+	// ranks learn that what they do for this wait will not be noticed meanwhile. If it returns
+	// false before, nothing is run.
+	Away func(gone bool) bool
 }
 
 // LackingRank is Cond.Lacking of what only rank can bring about.

@@ -120,10 +120,12 @@
 //
 // # Locks
 //
-// A lock is two words, LockSize bytes, anywhere in memory that its users may access
+// A lock is three words, LockSize bytes, anywhere in memory that its users may access
 // with atomics, and [Initiator.LockAt] names it by rank and address: there is
-// nothing to make and nothing to free. Goroutines that wait are in a list, for which
-// their own rank has memory, see Config.LockMemory. A lock of this rank that is free is
+// nothing to make and nothing to free. Requests that have to wait are kept in a queue and
+// granted in its order, without a message meanwhile; goroutines that wait have their places in memory of
+// their own rank, see Config.LockMemory. One that runs what package am has put off (a task)
+// while it waits is passed over until that has returned. A lock of this rank that is free is
 // taken and given back by atomic instructions and the rank's own table of what it
 // holds; a wait names the rank that holds the lock.
 //

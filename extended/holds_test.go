@@ -19,7 +19,7 @@ func TestLocksModel(t *testing.T) {
 		j := newFake(2, fakeOptions{direct: rapid.Bool().Draw(t, "direct"), bare: true, config: Config{Origins: rapid.Bool().Draw(t, "origins")}})
 		type hold struct{ exclusive, shared int }
 		var held [2][locks]hold // by rank
-		place := func(k int) (rank int, a segment.NLA) { return k % 2, at(16 * k) }
+		place := func(k int) (rank int, a segment.NLA) { return k % 2, at(LockSize * k) }
 		free := func(k int, shared bool) bool {
 			a, b := held[0][k], held[1][k]
 			return a.exclusive+b.exclusive == 0 && (shared || a.shared+b.shared == 0)

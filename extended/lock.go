@@ -15,19 +15,38 @@ import (
 // LockSize is the size of a lock, bytes. It lies at a multiple of 8, in memory of any
 // kind that all ranks which use it may access with atomics; zeros are an unlocked lock.
 //
-//	0  state    0 unlocked, m held shared by m, above maxShared held exclusively
-//	8  waiters  head of a list: rank<<40 | address of a waiter; 0 for none
+//	0   state  0 unlocked, m held shared by m, above maxShared held exclusively; queued: see there
+//	8   tail   place of the last waiter in the queue, or 0
+//	16  head   place of the first one, while it waits for those to leave who came before the queue
 //
 // A waiter has LockSize bytes, too, in memory of the rank that waits:
 //
-//	0  next     the one that came before it, or 0
-//	8  awake    0 while it is in the list
-const LockSize = 16
+//	0   next   place of the one behind it, or 0; gone if its turn passed when there was none
+//	8   turn   waiting, or what has become of that
+//
+// A place is rank<<40 | address, plus 1 for a waiter that wants the lock shared.
+const LockSize = 24
 
 const (
-	lockWaiters = 8 // offsets, see LockSize
-	waiterAwake = 8
+	lockTail = 8 // offsets, see LockSize
+	lockHead = 16
+	nodeTurn = 8
 )
+
+// gone is the next of a waiter whose turn has passed: one that comes behind it is the first.
+const gone = 2
+
+// The turn of a waiter.
+const (
+	waiting = iota
+	granted // the lock is held for it; or, if it was away, for others by now
+	away    // its goroutine runs other work, and is passed over
+	free    // no rank writes to it any more
+)
+
+// queued is added to a lock's state while there is a queue, so that all requests that come enter it, and
+// for a moment twice: by the one that leaves the queue and by the next that becomes its head.
+const queued = 1 << 60
 
 // exclusive is the number that one exclusive hold adds to a lock's state: n+1 in Nüssle 2008, table
 // 7-3, where n bounds the shared holds, goroutines of all ranks here.
@@ -46,15 +65,15 @@ const (
 	nearLocks = 1 << nearBits
 )
 
-// lockTries is how often a lock is tried before its list is entered.
-const lockTries = 16
-
 // waitersPerPage is how many waiters have room where Config.LockMemory is nil, a page
 // at a time.
 const waitersPerPage = segment.PageSize / LockSize
 
 // remote names a place of any rank in one word, which is not 0.
 type remote uint64
+
+// wantsShared is the bit of a waiter's place that says how it wants the lock.
+const wantsShared remote = 1
 
 const remoteBits = 40 // of the address: below segment.ExposedLimit
 
@@ -63,7 +82,15 @@ func remoteAt(rank int, a segment.NLA) remote {
 }
 
 func (r remote) rank() int        { return int(r >> remoteBits) }
-func (r remote) nla() segment.NLA { return segment.NLA(r & (1<<remoteBits - 1)) }
+func (r remote) nla() segment.NLA { return segment.NLA(r & (1<<remoteBits - 1) &^ wantsShared) }
+
+// operand is what the hold that a waiter wants adds to the lock's state.
+func (r remote) operand() int64 {
+	if r&wantsShared != 0 {
+		return 1
+	}
+	return exclusive + int64(r.rank()+1)<<holderShift
+}
 
 // String prints what gas.Ptr does: "3+0x40" in a segment, "3@0x40" if exposed.
 func (r remote) String() string {
@@ -99,13 +126,19 @@ func (x *Initiator) theLocks() *locks {
 // 60 ns. All other holds are in the map, and all with Config.Origins.
 type nearHolds struct {
 	own   int64 // what an exclusive hold of this rank adds
-	words [nearLocks]atomic.Uint64
+	words [nearLocks]nearHold
+}
+
+type nearHold struct {
+	lock atomic.Uint64 // a remote, or 0
+	node atomic.Uint64 // as holds.node
 }
 
 // holds is how this rank holds a lock.
 type holds struct {
-	sum    int64  // of what they add: exclusive, or how many are shared
-	origin string // where the first was taken, with Config.Origins
+	sum    int64       // of what they add: exclusive, or how many are shared
+	node   segment.NLA // the waiter of an exclusive hold that came by the queue, which it leaves at Unlock; or 0
+	origin string      // where the first was taken, with Config.Origins
 }
 
 // Lock is the lock at an address of a rank, as one rank uses it: see [Initiator.LockAt].
@@ -121,15 +154,20 @@ func (x *Initiator) LockAt(rank int, at segment.NLA) Lock { return Lock{x, rank,
 // String names the lock as reports do.
 func (l Lock) String() string { return remoteAt(l.rank, l.at).String() }
 
-// Lock takes the lock exclusively: no other goroutine of any rank
-// holds it then, shared or not. It waits, polling and then parked. Locks are neither
-// fair nor reentrant; what a holder did to memory, and synchronized, before Unlock is
+// Lock takes the lock exclusively: no other goroutine
+// of any rank holds it then, shared or not. It waits, polling and then parked. A lock is granted in the
+// order in which requests reach it, but for what is taken while there is no queue, and is not
+// reentrant; what a holder did to memory, and synchronized, before Unlock is
 // visible to the next one. A rank that leaves the job gives its locks back before, see
 // HeldLocks. Nothing runs at the rank that has the lock's memory.
 //
-// It is the lock of Nüssle 2008, section 7.5.4: each step is one fetch-compare-and-add
-// on the state, with the operands of table 7-3. A goroutine that does not get it enters
-// the list beside the state and parks; each release wakes the list.
+// It is the lock of Nüssle 2008, section 7.5.4: taking and giving it back are one
+// fetch-compare-and-add on the state, with the operands of table 7-3. A request that fails is kept, as
+// proposed there, and sends nothing while it waits: the waiters are a queue, which begins at the lock's memory
+// and in which each knows the one behind it (Mellor-Crummey and Scott 1991). A holder that
+// came by the queue gives the lock to the next; a shared one at once, if that wants it shared,
+// too. Of any number of waiters each costs three operations to enter the queue and two to be granted the
+// lock, and a shared one two to leave it.
 func (l Lock) Lock() error {
 	x := l.x
 	if w, near := x.views.lockWords(l.rank, l.at), x.notes.Load(); w != nil && near != nil {
@@ -137,8 +175,8 @@ func (l Lock) Lock() error {
 			return err
 		}
 		if atomic.CompareAndSwapUint64(&w[0], 0, uint64(near.own)) {
-			if h := remoteAt(l.rank, l.at); !near.place(h).CompareAndSwap(0, uint64(h)) {
-				x.theLocks().far(h, exclusive, false)
+			if h := remoteAt(l.rank, l.at); !near.place(h).lock.CompareAndSwap(0, uint64(h)) {
+				x.theLocks().far(h, exclusive, 0, false)
 			}
 			return nil
 		}
@@ -147,7 +185,7 @@ func (l Lock) Lock() error {
 }
 
 // RLock takes the lock shared: many may hold it so, if none holds it exclusively. It
-// waits as Lock does, and a lock that is always held shared keeps Lock waiting.
+// waits as Lock does, also behind those that wait in Lock.
 func (l Lock) RLock() error { return l.lock(maxShared-1, 1) }
 
 // TryLock is Lock if that need not wait, and reports whether it has taken the lock. It
@@ -174,12 +212,11 @@ func (l Lock) Unlock() error {
 			return err
 		}
 		h := remoteAt(l.rank, l.at)
-		if near.place(h).CompareAndSwap(uint64(h), 0) {
-			atomic.AddUint64(&w[0], -uint64(near.own))
-			if atomic.LoadUint64(&w[1]) == 0 {
+		if n := near.place(h); n.node.Load() == 0 && n.lock.CompareAndSwap(uint64(h), 0) {
+			if atomic.AddUint64(&w[0], -uint64(near.own)) != queued {
 				return nil
 			}
-			return l.wakeAll()
+			return l.grantHead()
 		}
 	}
 	return l.unlock("Unlock", exclusive)
@@ -206,8 +243,8 @@ func (l Lock) tryLock(limit, d int64) (now int64, ok bool, err error) {
 	if err := x.poll.Blocking("lock"); err != nil {
 		return 0, false, err
 	}
-	if x.views.word64(rank, at+lockWaiters) == nil {
-		// In a segment both words are there, or nothing is changed. What there is of
+	if x.views.word64(rank, at+lockHead) == nil {
+		// In a segment all words are there, or nothing is changed. What there is of
 		// exposed memory only its owner knows.
 		if err := x.check(what, rank, at, LockSize, segment.RightAtomic); err != nil {
 			return 0, false, err
@@ -219,112 +256,169 @@ func (l Lock) tryLock(limit, d int64) (now int64, ok bool, err error) {
 	}
 	if ok {
 		now += x.operand(d)
-		x.theLocks().hold(x, remoteAt(rank, at), d)
+		x.theLocks().hold(x, remoteAt(rank, at), d, 0)
 	}
 	return now, ok, nil
 }
 
 func (l Lock) lock(limit, d int64) error {
 	x := l.x
-	for range lockTries {
-		if _, ok, err := l.tryLock(limit, d); ok || err != nil {
+	for {
+		seen, ok, err := l.tryLock(limit, d)
+		if ok || err != nil {
 			return err
 		}
-		x.ep.Spin()
-	}
-	for {
 		w, err := x.theLocks().borrow(x)
 		if err != nil {
 			return fmt.Errorf("extended: lock %v: no memory to wait with: %w", l, err)
 		}
-		if err := l.enter(w); err != nil {
-			return err
+		ok, err = l.enter(w, limit, d)
+		if err == nil && !ok {
+			ok, err = l.await(w, seen)
 		}
-		// Every unlock from here on finds w in the list.
-		seen, got, err := l.tryLock(limit, d)
+		switch {
+		case err != nil:
+			return fmt.Errorf("extended: lock %v: %w", l, err)
+		case !ok: // passed over
+			x.theLocks().giveBack(w)
+			continue
+		case d == exclusive:
+			x.theLocks().hold(x, remoteAt(l.rank, l.at), d, w)
+			return nil
+		}
+		x.theLocks().hold(x, remoteAt(l.rank, l.at), d, 0)
+		if err := l.pass(remoteAt(x.ep.Rank(), w)|wantsShared, 0, true); err != nil {
+			return fmt.Errorf("extended: lock %v: %w", l, err)
+		}
+		x.theLocks().giveBack(w)
+		return nil
+	}
+}
+
+// enter puts the own waiter w at the end of the queue, and reports whether it has the lock already.
+func (l Lock) enter(w segment.NLA, limit, d int64) (ok bool, err error) {
+	x, me := l.x, l.x.ep.Rank()
+	if err := Store[uint64](x, me, w, 0); err != nil {
+		return false, err
+	}
+	if err := Store[uint64](x, me, w+nodeTurn, waiting); err != nil {
+		return false, err
+	}
+	own := remoteAt(me, w)
+	if d != exclusive {
+		own |= wantsShared
+	}
+	last, err := Swap(x, l.rank, l.at+lockTail, uint64(own))
+	if err != nil {
+		return false, err
+	}
+	if last := remote(last); last != 0 {
+		if next, err := Swap(x, last.rank(), last.nla(), uint64(own)); err != nil || next != gone {
+			return false, err
+		}
+	}
+	// It is the first: of those that hold the lock the last one will grant it.
+	if _, ok, err := FetchCompareAdd(x, l.rank, l.at, limit, own.operand()+queued); ok || err != nil {
+		return ok, err
+	}
+	if err := Store(x, l.rank, l.at+lockHead, uint64(own)); err != nil {
+		return false, err
+	}
+	if before, err := l.add(queued); err != nil || before != 0 {
+		return false, err
+	}
+	_, err = l.add(own.operand())
+	return err == nil, err
+}
+
+// add adds to the state, and returns what it was.
+func (l Lock) add(d int64) (before int64, err error) {
+	before, _, err = FetchCompareAdd(l.x, l.rank, l.at, maxInt, d)
+	return before, err
+}
+
+// await parks until w is granted the lock, or was passed over, which is not ok. seen is the state
+// that the try found.
+func (l Lock) await(w segment.NLA, seen int64) (ok bool, err error) {
+	k := l.x.table.getWaiter()
+	k.one[0] = w + nodeTurn
+	k.lock, k.state = remoteAt(l.rank, l.at), seen
+	i, _, err := l.x.waitWords(k, waitLock, k.one[:], 0, Ne, waiting)
+	return i >= 0, err
+}
+
+// pass leaves the queue with waiter n, whose turn it is: it grants the lock to the one behind it, and so on if that is
+// away. d is to be added to the state, for a hold that ends; with keep the caller has a shared hold besides,
+// so that one that wants the lock exclusively becomes the head.
+func (l Lock) pass(n remote, d int64, keep bool) error {
+	x := l.x
+	for {
+		next, ended, err := CompareAndSwap[uint64](x, n.rank(), n.nla(), 0, gone)
 		if err != nil {
 			return err
 		}
-		if got {
-			// Another rank may have the list by now, and w with it.
-			err = l.wakeAll()
-		}
-		if err == nil {
-			err = l.await(w, seen, got)
-		}
-		if err != nil {
-			if got {
-				_ = l.unlock("Lock", d) // the caller, which has the error, does not
+		if ended || next == gone {
+			before, err := l.add(d - queued)
+			if err != nil {
+				return err
+			}
+			// One that comes behind n meanwhile finds that it is gone.
+			_, ok, err := CompareAndSwap(x, l.rank, l.at+lockTail, uint64(n), 0)
+			if err == nil && ok {
+				err = Store[uint64](x, n.rank(), n.nla(), 0)
+			}
+			if err == nil {
+				err = Store[uint64](x, n.rank(), n.nla()+nodeTurn, free)
+			}
+			if err == nil && before+d-queued == queued { // it is there, and waits as the head
+				err = l.grantHead()
 			}
 			return err
 		}
-		x.theLocks().giveBack(w)
-		if got {
-			return nil
-		}
-		if _, ok, err := l.tryLock(limit, d); ok || err != nil {
+		if err := Store[uint64](x, n.rank(), n.nla()+nodeTurn, free); err != nil {
 			return err
 		}
+		n = remote(next)
+		if keep && n&wantsShared == 0 {
+			if err := Store(x, l.rank, l.at+lockHead, next); err != nil || d == 0 {
+				return err
+			}
+			_, err := l.add(d)
+			return err
+		}
+		if _, err := l.add(d + n.operand()); err != nil {
+			return err
+		}
+		if ok, err := l.grant(n); ok || err != nil {
+			return err
+		}
+		d = -n.operand()
 	}
 }
 
-// enter puts the own waiter w, which is not awake, at the head of the list.
-func (l Lock) enter(w segment.NLA) error {
-	x, me := l.x, l.x.ep.Rank()
-	if err := Store[uint64](x, me, w+waiterAwake, 0); err != nil {
-		return err
+// grant tells waiter n that the lock is held for it. It is not ok if n is away.
+func (l Lock) grant(n remote) (ok bool, err error) {
+	turn, err := Swap[uint64](l.x, n.rank(), n.nla()+nodeTurn, granted)
+	if err == nil && turn == waiting && l.x.views.near(n.rank()) {
+		l.x.ep.Wake(n.rank())
 	}
-	head := l.at + lockWaiters
-	for {
-		first, err := Load[uint64](x, l.rank, head)
-		if err == nil {
-			err = Store(x, me, w, first)
-		}
-		if err != nil {
-			return err
-		}
-		if _, ok, err := CompareAndSwap(x, l.rank, head, first, uint64(remoteAt(me, w))); ok || err != nil {
-			return err
-		}
-	}
+	return turn == waiting, err
 }
 
-// await parks until w is awake. seen is the state that the last try found, got that
-// the lock is held.
-func (l Lock) await(w segment.NLA, seen int64, got bool) error {
-	k := l.x.table.getWaiter()
-	k.one[0] = w + waiterAwake
-	k.lock, k.state, k.got = remoteAt(l.rank, l.at), seen, got
-	_, _, err := l.x.waitWords(k, waitLock, k.one[:], 0, Ne, 0)
-	return err
-}
-
-// wakeAll takes the whole list and wakes all that are in it, also behind one that
-// cannot be woken.
-func (l Lock) wakeAll() error {
-	x := l.x
-	head := l.at + lockWaiters
-	p, err := Load[uint64](x, l.rank, head)
-	if err != nil || p == 0 {
+// grantHead gives the lock, which no rank holds, to the head of the queue.
+func (l Lock) grantHead() error {
+	head, err := Load[uint64](l.x, l.rank, l.at+lockHead)
+	if err != nil {
 		return err
 	}
-	if p, err = Swap[uint64](x, l.rank, head, 0); err != nil {
+	n := remote(head)
+	if _, err := l.add(n.operand()); err != nil {
 		return err
 	}
-	for p != 0 {
-		w := remote(p)
-		// Once awake it belongs to its owner again.
-		next, failed := Load[uint64](x, w.rank(), w.nla())
-		if failed != nil {
-			return failed
-		}
-		failed = x.signal("extended: unlock", w.rank(), w.nla()+waiterAwake, SignalSet, 1)
-		if err == nil {
-			err = failed
-		}
-		p = next
+	if ok, err := l.grant(n); ok || err != nil {
+		return err
 	}
-	return err
+	return l.pass(n, -n.operand(), false)
 }
 
 func (l Lock) unlock(op string, d int64) error {
@@ -339,25 +433,40 @@ func (l Lock) unlock(op string, d int64) error {
 	if h.rank() != l.rank || h.nla() != l.at { // the name of another lock
 		return errs.BadArg("extended: %s: no lock can be at %v of rank %d", op, l.at, l.rank)
 	}
-	if err := x.theLocks().drop(op, x.ep.Rank(), h, d); err != nil {
+	node, err := x.theLocks().drop(op, x.ep.Rank(), h, d)
+	if err != nil {
 		return err
 	}
-	if _, _, err := FetchCompareAdd(x, l.rank, l.at, maxInt, -x.operand(d)); err != nil {
-		if x.ep.Err() == nil {
-			x.theLocks().hold(x, h, d) // it was not given back
+	own := x.operand(d)
+	if node != 0 {
+		if err = l.pass(remoteAt(x.ep.Rank(), node), -own, false); err == nil {
+			x.theLocks().giveBack(node)
+			return nil
 		}
-		return fmt.Errorf("extended: %s of lock %v: %w", op, h, err)
+	} else {
+		var before int64
+		if before, err = l.add(-own); err == nil {
+			if before-own == queued {
+				if err := l.grantHead(); err != nil {
+					return fmt.Errorf("extended: %s of lock %v: %w", op, h, err)
+				}
+			}
+			return nil
+		}
 	}
-	return l.wakeAll()
+	if x.ep.Err() == nil {
+		x.theLocks().hold(x, h, d, node) // it was not given back
+	}
+	return fmt.Errorf("extended: %s of lock %v: %w", op, h, err)
 }
 
 // place is where an exclusive hold of l is noted if there is room.
-func (h *nearHolds) place(l remote) *atomic.Uint64 {
+func (h *nearHolds) place(l remote) *nearHold {
 	return &h.words[uint64(l)*0x9e3779b97f4a7c15>>(64-nearBits)]
 }
 
 // hold notes a hold of this rank.
-func (h *locks) hold(x *Initiator, l remote, d int64) {
+func (h *locks) hold(x *Initiator, l remote, d int64, node segment.NLA) {
 	if d == exclusive && x.table.origins == nil {
 		near := x.notes.Load()
 		if near == nil {
@@ -365,15 +474,16 @@ func (h *locks) hold(x *Initiator, l remote, d int64) {
 			near = h.near.Load()
 			x.notes.Store(near)
 		}
-		if near.place(l).CompareAndSwap(0, uint64(l)) {
+		if n := near.place(l); n.lock.CompareAndSwap(0, uint64(l)) {
+			n.node.Store(uint64(node))
 			return
 		}
 	}
-	h.far(l, d, x.table.origins != nil)
+	h.far(l, d, node, x.table.origins != nil)
 }
 
 // far notes a hold in the map.
-func (h *locks) far(l remote, d int64, origins bool) {
+func (h *locks) far(l remote, d int64, node segment.NLA, origins bool) {
 	at := ""
 	if origins {
 		at = origin.Caller()
@@ -386,19 +496,25 @@ func (h *locks) far(l remote, d int64, origins bool) {
 	if had.sum += d; had.origin == "" {
 		had.origin = at
 	}
+	had.node = node
 	h.held[l] = had
 	h.mu.Unlock()
 }
 
-// drop forgets a hold, if there is one.
-func (h *locks) drop(op string, me int, l remote, d int64) error {
-	if near := h.near.Load(); d == exclusive && near != nil && near.place(l).CompareAndSwap(uint64(l), 0) {
-		return nil
+// drop forgets a hold, if there is one, and returns its node.
+func (h *locks) drop(op string, me int, l remote, d int64) (node segment.NLA, err error) {
+	if near := h.near.Load(); d == exclusive && near != nil {
+		if n := near.place(l); n.lock.Load() == uint64(l) {
+			node = segment.NLA(n.node.Swap(0))
+			if n.lock.CompareAndSwap(uint64(l), 0) {
+				return node, nil
+			}
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	had := h.held[l]
-	if near := h.near.Load(); d != exclusive && near != nil && near.place(l).Load() == uint64(l) {
+	if near := h.near.Load(); d != exclusive && near != nil && near.place(l).lock.Load() == uint64(l) {
 		had.sum = exclusive
 	}
 	if d == exclusive && had.sum != exclusive || d == 1 && (had.sum == 0 || had.sum == exclusive) {
@@ -408,14 +524,15 @@ func (h *locks) drop(op string, me int, l remote, d int64) error {
 		} else if had.sum > 0 {
 			how = "holds it shared"
 		}
-		return errs.BadArg("extended: %s of lock %v: rank %d %s", op, l, me, how)
+		return 0, errs.BadArg("extended: %s of lock %v: rank %d %s", op, l, me, how)
 	}
+	node = had.node
 	if had.sum -= d; had.sum == 0 {
 		delete(h.held, l)
 	} else {
 		h.held[l] = had
 	}
-	return nil
+	return node, nil
 }
 
 // HeldLock is a lock that this rank holds.
@@ -439,7 +556,7 @@ func (x *Initiator) HeldLocks() []HeldLock {
 	var all []HeldLock
 	if near := h.near.Load(); near != nil {
 		for i := range near.words {
-			if l := remote(near.words[i].Load()); l != 0 {
+			if l := remote(near.words[i].lock.Load()); l != 0 {
 				all = append(all, HeldLock{Rank: l.rank(), At: l.nla()})
 			}
 		}
@@ -458,11 +575,17 @@ func (x *Initiator) HeldLocks() []HeldLock {
 // borrow takes a waiter from those used before, or new memory for one.
 func (h *locks) borrow(x *Initiator) (segment.NLA, error) {
 	h.mu.Lock()
-	if k := len(h.idle); k > 0 {
-		w := h.idle[k-1]
-		h.idle = h.idle[:k-1]
-		h.mu.Unlock()
-		return w, nil
+	for i := len(h.idle) - 1; i >= 0; i-- {
+		w := h.idle[i]
+		// One that has left the queue may be read until the one behind it, or the one that passed
+		// it over, has found it so.
+		next, there := x.own(w)
+		turn, _ := x.own(w + nodeTurn)
+		if there && next != gone && turn != granted {
+			h.idle = slices.Delete(h.idle, i, i+1)
+			h.mu.Unlock()
+			return w, nil
+		}
 	}
 	h.mu.Unlock()
 	if x.lockMemory != nil {
@@ -510,7 +633,7 @@ func (x *Initiator) lockState(l remote, seen int64) string {
 			s, when = int64(v), ""
 		}
 	}
-	switch {
+	switch s %= queued; {
 	case s >= exclusive:
 		return fmt.Sprintf("lock %v, which rank %d holds exclusively%s", l, s>>holderShift-1, when)
 	case s <= 0:

@@ -16,9 +16,8 @@ import (
 
 // What the tests of locks have in the second page of each segment.
 const (
-	lockAt    = segment.AttachBase + segment.PageSize + 16*iota
+	lockAt    = segment.AttachBase + segment.PageSize + 32*iota
 	guardedAt // two words, which are equal whenever the lock is free
-	_
 	waitersAt // LockMemory, up to the end of the page
 )
 
@@ -150,7 +149,7 @@ func TestLockHolds(t *testing.T) {
 				x := n.x
 				if x.Rank() == 1 {
 					for range 2 {
-						if ok, err := x.LockAt(0, lockAt+16).TryRLock(); !ok || err != nil {
+						if ok, err := x.LockAt(0, lockAt+extended.LockSize).TryRLock(); !ok || err != nil {
 							return fmt.Errorf("a lock that is free: %v, %w", ok, err)
 						}
 					}
@@ -158,7 +157,7 @@ func TestLockHolds(t *testing.T) {
 						return err
 					}
 					held := x.HeldLocks()
-					if len(held) != 2 || held[0].Shared != 0 || held[1].Shared != 2 || held[0].At != lockAt || held[1].At != lockAt+16 {
+					if len(held) != 2 || held[0].Shared != 0 || held[1].Shared != 2 || held[0].At != lockAt || held[1].At != lockAt+extended.LockSize {
 						return fmt.Errorf("%+v are held", held)
 					}
 					for _, h := range held {
@@ -171,8 +170,8 @@ func TestLockHolds(t *testing.T) {
 					return err
 				}
 				if x.Rank() == 0 {
-					for i, want := range []string{"lock 0+0x1000, which rank 1 holds exclusively", "lock 0+0x1010, which 2 hold shared"} {
-						if said, err := x.LockBlocked(0, lockAt+segment.NLA(16*i)); err != nil || said != want {
+					for i, want := range []string{"lock 0+0x1000, which rank 1 holds exclusively", "lock 0+0x1018, which 2 hold shared"} {
+						if said, err := x.LockBlocked(0, lockAt+segment.NLA(extended.LockSize*i)); err != nil || said != want {
 							return fmt.Errorf("%q, not %q (%w)", said, want, err)
 						}
 					}
@@ -186,13 +185,13 @@ func TestLockHolds(t *testing.T) {
 					return err
 				}
 				if x.Rank() == 1 {
-					if err := errors.Join(x.LockAt(0, lockAt).Unlock(), x.LockAt(0, lockAt+16).RUnlock(), x.LockAt(0, lockAt+16).RUnlock()); err != nil {
+					if err := errors.Join(x.LockAt(0, lockAt).Unlock(), x.LockAt(0, lockAt+extended.LockSize).RUnlock(), x.LockAt(0, lockAt+extended.LockSize).RUnlock()); err != nil {
 						return err
 					}
 					if held := x.HeldLocks(); len(held) != 0 {
 						return fmt.Errorf("%+v are held", held)
 					}
-					if err := x.LockAt(0, lockAt+16).RUnlock(); !errors.Is(err, extended.ErrBadArg) {
+					if err := x.LockAt(0, lockAt+extended.LockSize).RUnlock(); !errors.Is(err, extended.ErrBadArg) {
 						return fmt.Errorf("third unlock of two holds: %v", err)
 					}
 				}
@@ -200,7 +199,7 @@ func TestLockHolds(t *testing.T) {
 					return err
 				}
 				if x.Rank() == 0 {
-					return errors.Join(x.LockAt(0, lockAt).Lock(), x.LockAt(0, lockAt).Unlock(), x.LockAt(0, lockAt+16).Lock(), x.LockAt(0, lockAt+16).Unlock())
+					return errors.Join(x.LockAt(0, lockAt).Lock(), x.LockAt(0, lockAt).Unlock(), x.LockAt(0, lockAt+extended.LockSize).Lock(), x.LockAt(0, lockAt+extended.LockSize).Unlock())
 				}
 				return nil
 			})

@@ -17,58 +17,68 @@ const (
 var nowhere = remoteAt(1, segment.ExposedBase+1<<30)
 
 // lockJob is two ranks, the lock, and its words.
-func lockJob(direct bool, memory func() (segment.NLA, error)) (x *Initiator, j *fakeJob, state, list *uint64) {
-	j = newFake(2, fakeOptions{direct: direct, config: Config{LockMemory: memory}})
+func lockJob(direct bool) (x *Initiator, j *fakeJob, state, tail *uint64) {
+	j = newFake(2, fakeOptions{direct: direct, config: Config{LockMemory: func() (segment.NLA, error) { return at(waiterOff), nil }}})
 	word := func(rank, off int) *uint64 { return wordIn(j.segs[rank], off) }
-	return j.eps[0].x, j, word(1, lockOff), word(1, lockOff+lockWaiters)
+	return j.eps[0].x, j, word(1, lockOff), word(1, lockOff+lockTail)
 }
 
-// TestLockListFails: a rank that gets the lock, but cannot wake those that wait for it, or that cannot
-// give it back, leaves nothing that it does not know of: the lock is free if Lock has an error.
-func TestLockListFails(t *testing.T) {
+// TestLockQueueFails: a rank that cannot enter the queue, because what stands there is not memory, has an
+// error and not the lock.
+func TestLockQueueFails(t *testing.T) {
 	for _, direct := range []bool{false, true} {
-		for name, take := range map[string]func(x *Initiator) error{
-			"Lock":  func(x *Initiator) error { return x.LockAt(1, at(lockOff)).Lock() },
-			"RLock": func(x *Initiator) error { return x.LockAt(1, at(lockOff)).RLock() },
-		} {
-			var state *uint64
-			// Asked for a waiter, when the lock was tried often enough: its holder goes now.
-			x, j, state, list := lockJob(direct, func() (segment.NLA, error) { *state = 0; return at(waiterOff), nil })
-			*state, *list = uint64(exclusive+2<<holderShift), uint64(nowhere)
-			if err := take(x); err == nil {
-				t.Errorf("direct %v: %s has no error of a list that cannot be read", direct, name)
+		for name, take := range map[string]func(l Lock) error{"Lock": Lock.Lock, "RLock": Lock.RLock} {
+			x, _, state, tail := lockJob(direct)
+			const held = uint64(exclusive + 2<<holderShift)
+			*state, *tail = held, uint64(nowhere)
+			if err := take(x.LockAt(1, at(lockOff))); err == nil {
+				t.Errorf("direct %v: %s has no error of a queue that cannot be entered", direct, name)
 			}
-			if *state != 0 {
-				t.Errorf("direct %v: the lock is held (%#x) after %s has failed", direct, *state, name)
-			}
-			if held := x.HeldLocks(); len(held) > 0 {
-				t.Errorf("direct %v: rank 0 holds %+v after %s has failed", direct, held, name)
-			}
-			if w := *wordIn(j.segs[0], waiterOff+waiterAwake); w != 1 {
-				t.Errorf("direct %v: the waiter that came behind the bad one sleeps on", direct)
+			if *state != held || len(x.HeldLocks()) > 0 {
+				t.Errorf("direct %v: the state is %#x and rank 0 holds %+v after %s has failed", direct, *state, x.HeldLocks(), name)
 			}
 		}
 	}
 }
 
-// TestUnlockWakesAll: a waiter that cannot be woken does not keep an Unlock from waking those behind it,
-// and the lock is free.
-func TestUnlockWakesAll(t *testing.T) {
+// TestUnlockGrants: Unlock grants the lock to the first of the queue that is not away, and in one
+// step changes the state from its own hold to that one's. Those that are away, and the last, leave a
+// queue that the next finds as it is.
+func TestUnlockGrants(t *testing.T) {
+	const other = 128 // the waiter behind, of rank 1
 	for _, direct := range []bool{false, true} {
-		x, j, state, list := lockJob(direct, nil)
-		if err := x.LockAt(1, at(lockOff)).Lock(); err != nil {
-			t.Fatal(err)
-		}
-		last := len(j.segs[1]) - 8 // its word awake is behind the segment
-		*list, *wordIn(j.segs[1], last) = uint64(remoteAt(1, at(last))), uint64(remoteAt(0, at(waiterOff)))
-		if err := x.LockAt(1, at(lockOff)).Unlock(); err == nil {
-			t.Errorf("direct %v: no error of a waiter that cannot be woken", direct)
-		}
-		if *state != 0 || *list != 0 || len(x.HeldLocks()) > 0 {
-			t.Errorf("direct %v: the lock is %#x with waiters %#x and %v held", direct, *state, *list, x.HeldLocks())
-		}
-		if *wordIn(j.segs[0], waiterOff+waiterAwake) != 1 {
-			t.Errorf("direct %v: the waiter behind one that cannot be woken sleeps on", direct)
+		for _, turn := range [][2]uint64{{waiting, waiting}, {away, waiting}, {away, away}} {
+			for _, second := range []remote{0, wantsShared} {
+				x, j, state, tail := lockJob(direct)
+				l := x.LockAt(1, at(lockOff))
+				if err := l.Lock(); err != nil {
+					t.Fatal(err)
+				}
+				// Rank 1 waits twice: exclusively first, in the place where rank 0's waiters are.
+				one, two := remoteAt(1, at(waiterOff)), remoteAt(1, at(other))|second
+				*wordIn(j.segs[1], waiterOff), *wordIn(j.segs[1], waiterOff+nodeTurn) = uint64(two), turn[0]
+				*wordIn(j.segs[1], other+nodeTurn) = turn[1]
+				*state += queued
+				*tail, *wordIn(j.segs[1], lockOff+lockHead) = uint64(two), uint64(one)
+				wakes := j.eps[1].seq
+				if err := l.Unlock(); err != nil {
+					t.Fatal(err)
+				}
+				if woken := j.eps[1].seq != wakes; direct && woken != (turn[1] == waiting) {
+					t.Errorf("turns %v, second %v: rank 1 is woken: %v", turn, second, woken)
+				}
+				turns := [2]uint64{*wordIn(j.segs[1], waiterOff+nodeTurn), *wordIn(j.segs[1], other+nodeTurn)}
+				want, held := [2]uint64{granted, waiting}, queued+one.operand()
+				switch {
+				case turn[1] == away:
+					want, held = [2]uint64{free, free}, 0
+				case turn[0] == away:
+					want, held = [2]uint64{free, granted}, queued+two.operand()
+				}
+				if turns != want || int64(*state) != held || (*tail == 0) != (held == 0) {
+					t.Errorf("direct %v, turns %v, second %v: turns %v, not %v; state %#x, not %#x; tail %#x", direct, turn, second, turns, want, *state, held, *tail)
+				}
+			}
 		}
 	}
 }
@@ -80,7 +90,7 @@ func TestUnlockFails(t *testing.T) {
 			"Unlock":  func(x *Initiator) error { return x.LockAt(1, at(lockOff)).Unlock() },
 			"RUnlock": func(x *Initiator) error { return x.LockAt(1, at(lockOff)).RUnlock() },
 		} {
-			x, j, _, _ := lockJob(false, nil)
+			x, j, _, _ := lockJob(false)
 			take := x.LockAt(1, at(lockOff)).Lock
 			if name == "RUnlock" {
 				take = x.LockAt(1, at(lockOff)).RLock

@@ -267,13 +267,11 @@ func (x *Initiator) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64
 // waitWords parks until words compare; it gives the waiter back.
 func (x *Initiator) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index int, c Cmp, value uint64) (int, uint64, error) {
 	w.x, w.what, w.words, w.index, w.cmp, w.value = x, what, sigs, index, c, value
-	var err error
-	if w.got {
-		err = x.poll.Wait(w, w.cond)
-		w.got = false
-	} else {
-		err = x.poll.WaitFor(w, conduits.Cond{Work: true, Ready: w.cond})
+	wait := conduits.Cond{Work: true, Ready: w.cond}
+	if what == waitLock {
+		wait.Away = w.away
 	}
+	err := x.poll.WaitFor(w, wait)
 	index, word := w.index, w.seen
 	if err == nil && w.lost {
 		err = errNoWord("extended: wait until", w.words[w.index])

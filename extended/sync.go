@@ -220,6 +220,7 @@ const (
 // the function that conduits.Wait calls, so that waiting allocates nothing.
 type waiter struct {
 	cond  func() bool
+	away  func(bool) bool // of conduits.Cond, for waitLock
 	next  *waiter
 	x     *Initiator
 	what  waitKind
@@ -231,10 +232,9 @@ type waiter struct {
 	one   [1]segment.NLA // room for words
 	cmp   Cmp
 	value uint64
-	index int    // of words: where to look first; then, which compared
+	index int    // of words: where to look first; then, which compared, or -1 if leave has lost the lock's turn
 	seen  uint64 // what that word was
 	lost  bool   // there is no such word any more
-	got   bool   // the lock of waitLock is held: what else the rank does must not want it
 	lock  remote // of waitLock, and what it was when last tried
 	state int64
 }
@@ -249,13 +249,13 @@ func (t *table) getWaiter() *waiter {
 	p.mu.Unlock()
 	if w == nil {
 		w = new(waiter)
-		w.cond = w.done
+		w.cond, w.away = w.done, w.leave
 	}
 	return w
 }
 
 func (t *table) putWaiter(w *waiter) {
-	*w = waiter{cond: w.cond}
+	*w = waiter{cond: w.cond, away: w.away}
 	p := t.own()
 	p.mu.Lock()
 	w.next = p.waiters
@@ -283,7 +283,11 @@ func (w *waiter) done() bool {
 			named = true
 		}
 		return !named
-	case waitWordsAny, waitLock:
+	case waitLock:
+		v, ok := w.x.own(w.words[0])
+		w.seen, w.lost = v, !ok
+		return w.index < 0 || !ok || v != waiting
+	case waitWordsAny:
 		for k := range w.words {
 			i := (w.index + k) % len(w.words)
 			v, ok := w.x.own(w.words[i])
@@ -307,6 +311,20 @@ func (w *waiter) done() bool {
 		return true
 	}
 	return w.x.table.room()
+}
+
+// leave has a waiter for a lock passed over while its goroutine runs other work, which may want the
+// lock itself, or wait for what does.
+func (w *waiter) leave(gone bool) bool {
+	from, to := uint64(away), uint64(waiting)
+	if gone {
+		from, to = to, from
+	}
+	_, ok, err := CompareAndSwap(w.x, w.x.ep.Rank(), w.words[0], from, to)
+	if !gone && !ok || err != nil {
+		w.index = -1
+	}
+	return ok
 }
 
 // Blocked describes the wait, for reports of jobs that hang.

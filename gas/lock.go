@@ -9,17 +9,16 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// LockWord is a lock as it lies in shared memory, 16 bytes; its zero value is an
+// LockWord is a lock as it lies in shared memory, 24 bytes; its zero value is an
 // unlocked one. It may be part of a program's own type: LockAt(Field(...)).
 type LockWord struct {
-	//lint:ignore U1000 only package extended changes it; the two are as extended.LockSize says
-	state   uint64
-	waiters uint64 // which the suite and tests look at
+	//lint:ignore U1000 only package extended changes it; the three are as extended.LockSize says
+	state, tail, head uint64
 }
 
 // Lock excludes ranks and goroutines from each other: one exclusive holder or
-// many shared ones. A Lock may be copied and sent as its word's Ptr; it is not
-// reentrant, and not fair. A shared hold and an exclusive one are given back on
+// many shared ones. A Lock may be copied and sent as its word's Ptr. Those that wait get it
+// in the order in which they came; it is not reentrant. A shared hold and an exclusive one are given back on
 // the rank that took them, by any of its goroutines. A rank whose function returns
 // while it has one fails, and the job with it: others would wait for ever.
 //

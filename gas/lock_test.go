@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/argon-go/argon/conduits"
 )
 
 // Under an exclusive lock plain memory of another rank is safe to change, and
@@ -94,7 +96,7 @@ func TestLockExcludes(t *testing.T) {
 		if v, err := p.Get(n); err != nil || v.a != want {
 			return fmt.Errorf("%d rounds were counted, want %d (%v)", v.a, want, err)
 		}
-		if w, err := l.Word().Get(n); err != nil || w != (LockWord{}) {
+		if w, err := l.Word().Get(n); err != nil || w.state != 0 || w.tail != 0 {
 			return fmt.Errorf("the lock is left as %+v (%v)", w, err)
 		}
 		return n.Barrier()
@@ -323,12 +325,12 @@ func TestDeadlockNames(t *testing.T) {
 }
 
 // TestLockReleasedWhileEntered: a lock that is given back while another rank, which
-// has found it held, enters the list of those that wait is got by that rank, although
+// has found it held, enters the queue is got by that rank, although
 // no later release wakes it. In virtual time the release is moved, in steps of a
 // fraction of a round trip, from the first try until long after the entry.
 func TestLockReleasedWhileEntered(t *testing.T) {
 	const locks = 200
-	var before, after int // releases when the other rank was not in the list, and when it was
+	var before, after int // releases when the other rank was not in the queue, and when it was
 	err := Run(Config{Conduit: "sim", Ranks: 2, SegmentSize: 1 << 20}, func(n *Node) error {
 		words, err := NewSlice[LockWord](n, locks)
 		if err != nil {
@@ -357,7 +359,7 @@ func TestLockReleasedWhileEntered(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				listed := w.waiters != 0
+				listed := w.tail != 0
 				if i == 0 && listed {
 					entry = n.Now() - begun
 					break
@@ -384,3 +386,242 @@ func TestLockReleasedWhileEntered(t *testing.T) {
 		t.Errorf("%d releases before the entry and %d after it: they were not moved over it", before, after)
 	}
 }
+
+// entered waits until rank r is the last in the queue of l.
+func entered(n *Node, l Lock, r int) error {
+	for {
+		w, err := l.Word().Get(n)
+		if err != nil || w.tail != 0 && int(w.tail>>40) == r {
+			return err
+		}
+		n.Poll()
+	}
+}
+
+// TestLockOrder: those that wait get a lock in the order in which they came to its memory, those that want it
+// shared together with their neighbours that do; and each costs a number of operations that does
+// not depend on how many wait, nor for how long.
+func TestLockOrder(t *testing.T) {
+	const most = 9 // operations: 3 to enter, 2 to grant the next, a shared one 2 to leave; one ahead of the queue 1, and its last 1
+	for _, c := range []struct {
+		conduit string
+		ranks   int
+	}{{"sim", 3}, {"sim", 40}, {"shm", 6}, {"udp", 6}} {
+		err := Run(Config{Conduit: c.conduit, Ranks: c.ranks, SegmentSize: 1 << 20}, func(n *Node) error {
+			l, err := NewLock(n)
+			if err != nil {
+				return err
+			}
+			turns, err := New[[2]int64](n) // holds begun, and shared ones under way
+			if err != nil {
+				return err
+			}
+			begun, inside := Field(turns.On(0), func(p *[2]int64) *int64 { return &p[0] }), Field(turns.On(0), func(p *[2]int64) *int64 { return &p[1] })
+			me := n.Rank()
+			shared := func(r int) bool { return r%5 == 2 || r%5 == 3 } // two neighbours
+			if me == 0 {
+				if err := l.Lock(n); err != nil {
+					return err
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			if me == 0 {
+				if err := entered(n, l, n.Size()-1); err != nil {
+					return err
+				}
+				for range 1000 { // they wait for long
+					n.Poll()
+				}
+				return errors.Join(l.Unlock(n), n.Barrier())
+			}
+			if me > 1 {
+				if err := entered(n, l, me-1); err != nil {
+					return err
+				}
+			}
+			ops := func() uint64 {
+				var s conduits.Stats
+				n.Stats(&s)
+				return s.Puts + s.Gets + s.Atomics + s.Sent[conduits.Request]
+			}
+			before := ops()
+			lock, unlock := l.Lock, l.Unlock
+			if shared(me) {
+				lock, unlock = l.RLock, l.RUnlock
+			}
+			if err := lock(n); err != nil {
+				return err
+			}
+			used := ops() - before
+			turn, err := FetchAdd(n, begun, 1)
+			if err != nil {
+				return err
+			}
+			if first := me - 1; turn != int64(first) && !(shared(me) && (shared(me-1) && turn == int64(first-1) || shared(me+1) && turn == int64(first+1))) {
+				return fmt.Errorf("rank %d came as number %d, and has the lock as number %d", me, first, turn)
+			}
+			if mate := me + 5 - 2*(me%5); shared(me) && mate < n.Size() {
+				// Each of the two waits inside for the other one.
+				if _, err := FetchAdd(n, inside, 1); err != nil {
+					return err
+				}
+				for k := int64(2 * (me/5 + 1)); ; n.Poll() {
+					if v, err := Load(n, inside); err != nil {
+						return err
+					} else if v >= k {
+						break
+					}
+				}
+			}
+			before = ops()
+			if err := unlock(n); err != nil {
+				return err
+			}
+			if used += ops() - before; used > most {
+				return fmt.Errorf("rank %d has used %d operations for the lock, more than %d", me, used, most)
+			}
+			return n.Barrier()
+		})
+		if err != nil {
+			t.Errorf("%d ranks on %s: %v", c.ranks, c.conduit, err)
+		}
+	}
+}
+
+// lockThenAsk is a task that runs on top of a rank's wait for a lock, which is given back meanwhile:
+// another rank's task, and this one, want it before it returns.
+var (
+	lockThenAsk *Func[Ptr[nestedLock], bool]
+	lockOnce    = RegisterTask("test.lockOnce", func(c *Call, p Ptr[nestedLock]) (bool, error) {
+		l := LockAt(Field(p, func(w *nestedLock) *LockWord { return &w.lock }))
+		return true, errors.Join(l.Lock(c.Node), l.Unlock(c.Node))
+	})
+)
+
+type nestedLock struct {
+	lock  LockWord
+	began uint64 // 1 once the task runs, 2 once the lock has been given back
+}
+
+func init() {
+	lockThenAsk = RegisterTask("test.lockThenAsk", func(c *Call, p Ptr[nestedLock]) (bool, error) {
+		began := Field(p, func(w *nestedLock) *uint64 { return &w.began })
+		if err := Store(c.Node, began, 1); err != nil {
+			return false, err
+		}
+		for v := uint64(0); v != 2; c.Node.Poll() {
+			var err error
+			if v, err = Load(c.Node, began); err != nil {
+				return false, err
+			}
+		}
+		if _, err := lockOnce.Call(c.Node, 2, p); err != nil {
+			return false, err
+		}
+		l := LockAt(Field(p, func(w *nestedLock) *LockWord { return &w.lock }))
+		return true, errors.Join(l.Lock(c.Node), l.Unlock(c.Node))
+	})
+}
+
+// TestLockWhileAway: a lock is not granted to a rank whose wait for it runs a task, which may want the
+// lock itself, or ask a rank that does.
+func TestLockWhileAway(t *testing.T) {
+	for _, conduit := range []string{"sim", "shm", "udp"} {
+		err := Run(Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 20}, func(n *Node) error {
+			p, err := New[nestedLock](n)
+			if err != nil {
+				return err
+			}
+			p = p.On(0)
+			l := LockAt(Field(p, func(w *nestedLock) *LockWord { return &w.lock }))
+			began := Field(p, func(w *nestedLock) *uint64 { return &w.began })
+			if n.Rank() == 0 {
+				if err := l.Lock(n); err != nil {
+					return err
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			switch n.Rank() {
+			case 0:
+				if err := entered(n, l, 1); err != nil {
+					return err
+				}
+				f, err := lockThenAsk.Go(n, 1, p)
+				if err != nil {
+					return err
+				}
+				if _, err := WaitUntil(n, began, Ge, 1); err != nil {
+					return err
+				}
+				if err := errors.Join(l.Unlock(n), Store(n, began, 2)); err != nil {
+					return err
+				}
+				if _, err := f.Wait(); err != nil {
+					return err
+				}
+			case 1:
+				if err := errors.Join(l.Lock(n), l.Unlock(n)); err != nil {
+					return err
+				}
+			}
+			return n.Barrier()
+		})
+		if err != nil {
+			t.Errorf("%s: %v", conduit, err)
+		}
+	}
+}
+
+// TestLockWaiterFails: a rank that fails while it waits for a lock fails the holder, and those that wait behind it.
+func TestLockWaiterFails(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp", "sim"} {
+		var holder, behind error
+		err := Run(Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 20}, func(n *Node) error {
+			l, err := NewLock(n)
+			if err != nil {
+				return err
+			}
+			if n.Rank() == 0 {
+				if err := l.Lock(n); err != nil {
+					return err
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			switch n.Rank() {
+			case 0:
+				if err := entered(n, l, 2); err != nil {
+					return err
+				}
+				if err := callerWaits.Send(n, 1, struct{}{}); err != nil {
+					return err
+				}
+				holder = n.Wait(func() bool { return false })
+				return holder
+			case 1:
+				return l.Lock(n)
+			}
+			if err := entered(n, l, 1); err != nil {
+				return err
+			}
+			behind = l.Lock(n)
+			return behind
+		})
+		for who, err := range map[string]error{"the job": err, "the holder": holder, "the one behind": behind} {
+			if err == nil || !strings.Contains(err.Error(), "the waiter fails") {
+				t.Errorf("%s: %s has %v", conduit, who, err)
+			}
+		}
+	}
+}
+
+// callerWaits fails the rank, which waits for a lock, from a task on top of that.
+var callerWaits = RegisterTask("test.callerWaits", func(c *Call, _ struct{}) (bool, error) {
+	c.Node.ep.Fail(errors.New("the waiter fails"))
+	return true, nil
+})
