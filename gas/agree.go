@@ -16,10 +16,12 @@ import (
 // Handler indices of calls.
 const (
 	handlerCall   = am.FirstGas
-	handlerPart   = am.FirstGas + 1
-	handlerReturn = am.FirstGas + 2
-	handlerError  = am.FirstGas + 3
-	handlerResult = am.FirstGas + 4
+	handlerReturn = am.FirstGas + 1
+	handlerAsk    = am.FirstGas + 2
+	handlerRoom   = am.FirstGas + 3
+	handlerRun    = am.FirstGas + 4
+	handlerResult = am.FirstGas + 5
+	handlerTaken  = am.FirstGas + 6
 )
 
 // The operations that ranks may find themselves in.

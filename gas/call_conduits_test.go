@@ -3,6 +3,8 @@ package gas
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/segment"
 )
 
 func init() {
@@ -96,6 +99,75 @@ func callsOnce(t *testing.T, conduit string) {
 		t.Error(err)
 	}
 }
+
+// TestLargeValuesMoveOnce: of values that no message carries none of the bytes travel in messages, nothing is
+// left of them at either rank, and an argument that shares memory with a result arrives as it was.
+func TestLargeValuesMoveOnce(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp", "calls-sim", "hidden"} {
+		t.Run(conduit, func(t *testing.T) {
+			cfg := small(2)
+			cfg.Conduit = conduit
+			err := Run(cfg, func(n *Node) error {
+				for _, f := range []*Func[parts, parts]{callParts, taskParts} {
+					a := parts{Name: strings.Repeat("n", leastApart), Rows: make([][]uint16, 2*mostApart)}
+					for i := range a.Rows {
+						a.Rows[i] = make([]uint16, leastApart*(1+i%2))
+						a.Rows[i][i] = uint16(i)
+					}
+					var before, s conduits.Stats
+					n.ep.Stats(&before)
+					got, err := f.Call(n, 1-n.Rank(), a)
+					if err != nil {
+						return err
+					}
+					if got.Name != a.Name || !slices.EqualFunc(got.Rows, a.Rows, slices.Equal) || got.None != nil {
+						return errors.New("another value came back")
+					}
+					if err := n.Barrier(); err != nil {
+						return err
+					}
+					// Both directions have a question, an answer, a call, a result and its end, the barrier a few.
+					if n.ep.Stats(&s); s.Puts < before.Puts+mostApart || s.Gets < before.Gets+mostApart || s.Sent[0]+s.Sent[1] > before.Sent[0]+before.Sent[1]+20 {
+						return fmt.Errorf("%d puts, %d gets, %d requests and %d replies before, %d, %d, %d and %d after", before.Puts, before.Gets, before.Sent[0], before.Sent[1], s.Puts, s.Gets, s.Sent[0], s.Sent[1])
+					}
+				}
+				// The last word of a result travels by itself.
+				if err := n.Wait(func() bool {
+					n.calls.mu.Lock()
+					defer n.calls.mu.Unlock()
+					l := n.calls.large
+					return len(l.asked)+len(l.rooms)+len(l.given)+len(l.held) == 0
+				}); err != nil {
+					return err
+				}
+				var s segment.ATUStats
+				atu, err := n.ep.ATU()
+				if err != nil {
+					return err
+				}
+				if atu.Stats(&s); s.Regions != 0 {
+					return fmt.Errorf("%d registrations are left", s.Regions)
+				}
+				return n.Barrier()
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// parts is a value of which many parts are large, more than travel by themselves.
+type parts struct {
+	Name string
+	Rows [][]uint16
+	None []uint64
+}
+
+var (
+	callParts = RegisterCall("test.parts", func(_ *Node, a parts) parts { return a })
+	taskParts = RegisterTask("test.taskParts", func(_ *Call, a parts) (parts, error) { return a, nil })
+)
 
 // TestRankDiesAmidLargeCalls: a rank dies while large arguments and results are on their way
 // to and from it. Its callers hear of it.

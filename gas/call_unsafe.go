@@ -6,6 +6,7 @@ package gas
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,8 +40,8 @@ type function struct {
 	resSize uintptr
 	run     func(c *Call, arg, res unsafe.Pointer) error
 	// prepare is run where anything else is called: it decodes the argument, and what it
-	// returns runs the function and encodes the result. arg may be written then.
-	prepare  func(arg []byte) (func(c *Call) ([]byte, error), error)
+	// returns runs the function and encodes the result. A stream of arg may be written then.
+	prepare  func(arg parcel) (func(c *Call) (parcel, error), error)
 	arg, res *codec
 }
 
@@ -125,7 +126,7 @@ func register[A, R any](name, kind string, fn func(c *Call, a A) (R, error)) *Fu
 		*(*R)(res), err = fn(c, *(*A)(arg))
 		return err
 	}
-	f.prepare = func(arg []byte) (func(c *Call) ([]byte, error), error) {
+	f.prepare = func(arg parcel) (func(c *Call) (parcel, error), error) {
 		v := new(struct {
 			a A
 			r R
@@ -133,11 +134,11 @@ func register[A, R any](name, kind string, fn func(c *Call, a A) (R, error)) *Fu
 		if err := f.arg.decoded(arg, unsafe.Pointer(&v.a)); err != nil {
 			return nil, err
 		}
-		return func(c *Call) (res []byte, err error) {
+		return func(c *Call) (res parcel, err error) {
 			if v.r, err = fn(c, v.a); err != nil {
-				return nil, err
+				return parcel{}, err
 			}
-			return f.res.encoded(nil, unsafe.Pointer(&v.r)), nil
+			return f.res.encoded(unsafe.Pointer(&v.r), c.e.MaxMedium()), nil
 		}, nil
 	}
 	functions.mu.Lock()
@@ -224,9 +225,8 @@ type slot struct {
 
 	done chan struct{}
 	res  [maxCallBytes / 8]uint64
-	data []byte // the result of a function that is not fixed, or an error
-	have uint64 // bytes of data that have come
-	// failed is not nil if data is an error.
+	data parcel // the result of a function that is not fixed
+	// failed is not nil if the function has failed.
 	failed *CallError
 	// then is the task to be put off when the result has come, or nil.
 	then func()
@@ -270,9 +270,11 @@ func (n *Node) handlers() []am.Entry {
 	return []am.Entry{
 		{Index: handlerCall, Name: call, Fn: n.onCall, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Request},
 		{Index: handlerReturn, Name: "gas.return", Fn: n.onReturn, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Reply},
-		{Index: handlerPart, Name: "gas.part", Fn: n.onPart, Args: partWords, Kinds: am.Medium | am.Request},
-		{Index: handlerError, Name: "gas.error", Fn: n.onError, Args: errorWords, Kinds: am.Medium | am.Reply},
-		{Index: handlerResult, Name: "gas.result", Fn: n.onResult, Args: resultWords, Kinds: am.Medium | am.Request},
+		{Index: handlerAsk, Name: "gas.ask", Fn: n.onAsk, Args: askWords, Kinds: am.Medium | am.Request},
+		{Index: handlerRoom, Name: "gas.room", Fn: n.onRoom, Args: roomWords, Kinds: am.Medium | am.Reply},
+		{Index: handlerRun, Name: "gas.run", Fn: n.onRun, Args: runWords, Kinds: am.Short | am.Medium | am.Request},
+		{Index: handlerResult, Name: "gas.result", Fn: n.onResult, Args: resultWords, Kinds: am.Medium},
+		{Index: handlerTaken, Name: "gas.taken", Fn: n.onTaken, Args: takenWords, Kinds: am.Short | am.Request},
 	}
 }
 
@@ -300,7 +302,7 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 		if payload == nil {
 			payload = bytesOf(args[callWords:])
 		}
-		n.arrived(t, f, from, payload)
+		n.arrived(t, f, from, parcel{stream: payload})
 		return
 	}
 	if c.scratch == nil {
@@ -343,7 +345,7 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 
 // describe names the function that a handler of this package runs, for errors.
 func (n *Node) describe(h am.HandlerID) string {
-	if f := n.calls.running; f != nil && (h == handlerCall || h == handlerPart) {
+	if f := n.calls.running; f != nil && (h == handlerCall || h == handlerRun) {
 		return fmt.Sprintf("%d (gas.call of %s)", h, f.name)
 	}
 	return ""
@@ -387,7 +389,7 @@ func (n *Node) returned(args []uint32, payload []byte) {
 		if payload == nil {
 			payload = bytesOf(args[retWords:])
 		}
-		s.data = bulk.Clone(payload)
+		s.data = parcel{stream: bulk.Clone(payload)}
 	case payload != nil:
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.res)), maxCallBytes), payload)
 	default:
@@ -473,8 +475,8 @@ func (c *calls) give(i uint32) {
 	s.done, s.then, s.coll, s.transfer = nil, nil, nil, false
 	conc.Release32(&s.isFollowed, 0)
 	s.origin, s.sent = "", false
-	if s.data != nil || s.failed != nil {
-		s.data, s.have, s.failed = nil, 0, nil
+	if s.data.stream != nil || s.data.apart != nil || s.failed != nil {
+		s.data, s.failed = parcel{}, nil
 	}
 	c.free = append(c.free, i)
 }
@@ -498,7 +500,10 @@ func (n *Node) send(f *function, dst int, arg unsafe.Pointer, slot, use, sent ui
 	}
 	switch {
 	case !f.fixed:
-		return n.sendEncoded(f, dst, f.arg.encoded(nil, arg), slot, use, sent)
+		v := f.arg.encoded(arg, n.e.MaxMedium())
+		err := n.sendEncoded(f, dst, &v, slot, use, sent)
+		runtime.KeepAlive(arg) // what is apart in v is read until the call has left
+		return err
 	case f.argSize <= callInline:
 		var w [am.MaxArgs]uint32
 		w[0], w[1], w[2] = f.index|sent, slot, use

@@ -1,6 +1,8 @@
 package gas
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -52,6 +54,11 @@ func fill(t *rapid.T, v reflect.Value) {
 		if rapid.Bool().Draw(t, "nil") {
 			return
 		}
+		if e := v.Type().Elem(); (e.Kind() == reflect.Uint16 || e.Kind() == reflect.Uint64) && rapid.IntRange(0, 3).Draw(t, "large") == 0 {
+			v.Set(reflect.MakeSlice(v.Type(), leastApart/int(e.Size())+rapid.IntRange(-1, 1).Draw(t, "more"), leastApart))
+			v.Index(v.Len() - 1).SetUint(7)
+			return
+		}
 		v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(0, 4).Draw(t, "len"), 7))
 		fallthrough
 	case reflect.Array:
@@ -84,21 +91,56 @@ func TestValuesTravel(t *testing.T) {
 		}
 		v, got := reflect.New(typ), reflect.New(typ)
 		fill(t, v.Elem())
-		b := c.encoded(nil, v.UnsafePointer())
-		whole := len(c.append(nil, v.UnsafePointer()))
+		most := rapid.SampledFrom([]int{512, 4096, 1 << 20}).Draw(t, "most")
+		b := c.encoded(v.UnsafePointer(), most)
+		if len(b.stream)+len(b.apart)*partBytes > most || len(b.apart) > mostApart+1 {
+			t.Fatalf("a stream of %d bytes and %d parts do not fit into %d", len(b.stream), len(b.apart), most)
+		}
+		// It moves to other memory.
+		moved := parcel{stream: slices.Clone(b.stream)}
+		for _, part := range b.apart {
+			moved.apart = append(moved.apart, slices.Clone(part))
+		}
+		at, parts := &moved.stream, len(b.apart)
+		if *at == nil && parts > 0 {
+			at = &moved.apart[0]
+			parts--
+		}
+		stream, whole := *at, len(c.append(nil, v.UnsafePointer(), nil))
+		if parts > 0 {
+			whole = len(c.append(nil, v.UnsafePointer(), &parcel{}))
+		}
+		taken := func(s []byte) bool {
+			*at = s
+			err := c.decoded(moved, reflect.New(typ).UnsafePointer())
+			*at = stream
+			return err == nil
+		}
 		for k := range whole {
-			if err := c.decoded(b[:k:k], reflect.New(typ).UnsafePointer()); err == nil {
+			if taken(stream[:k:k]) {
 				t.Fatalf("%d of %d bytes are a %v", k, whole, typ)
 			}
 		}
-		if err := c.decoded(slices.Concat(b, b[:0], make([]byte, 4)), reflect.New(typ).UnsafePointer()); err == nil {
+		if taken(slices.Concat(stream, make([]byte, 4))) {
 			t.Fatalf("bytes behind a %v are taken", typ)
 		}
-		if err := c.decoded(b, got.UnsafePointer()); err != nil {
+		for i := range parts {
+			less := moved
+			k := len(less.apart) - 1 - i
+			less.apart = slices.Delete(slices.Clone(less.apart), k, k+1)
+			if err := c.decoded(less, reflect.New(typ).UnsafePointer()); err == nil {
+				t.Fatalf("a %v without a part is taken", typ)
+			}
+			less.apart = slices.Insert(less.apart, k, moved.apart[k][1:])
+			if err := c.decoded(less, reflect.New(typ).UnsafePointer()); err == nil {
+				t.Fatalf("a %v with a short part is taken", typ)
+			}
+		}
+		if err := c.decoded(moved, got.UnsafePointer()); err != nil {
 			t.Fatal(err)
 		}
-		for i := range b {
-			b[i] ^= 0xff
+		for i := range stream {
+			stream[i] ^= 0xff
 		}
 		if !reflect.DeepEqual(v.Elem().Interface(), got.Elem().Interface()) {
 			t.Fatalf("%v became %v", v.Elem(), got.Elem())
@@ -127,41 +169,19 @@ func FuzzCallValue(f *testing.F) {
 		None  []struct{}
 		Words [][]uint32
 	}{make([]struct{}, 3), [][]uint32{nil, {1, 2, 3}}})
-	f.Add(c.encoded(nil, unsafe.Pointer(&seed)))
+	f.Add(c.append(nil, unsafe.Pointer(&seed), nil))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var v fuzzed
-		rest, err := c.decode(b, unsafe.Pointer(&v))
+		rest, err := c.decode(b, unsafe.Pointer(&v), &parcel{apart: [][]byte{make([]byte, 24)}})
 		if err != nil {
 			return
 		}
-		if again := c.append(nil, unsafe.Pointer(&v)); string(again) != string(b[:len(b)-len(rest)]) {
+		if bytes.Contains(b[:len(b)-len(rest)], binary.LittleEndian.AppendUint64(nil, apart|24)[1:]) {
+			return // with the part
+		}
+		if again := c.append(nil, unsafe.Pointer(&v), nil); string(again) != string(b[:len(b)-len(rest)]) {
 			t.Fatalf("%x became %x", b, again)
-		}
-	})
-}
-
-// FuzzCallPieces puts pieces together as they claim to lie.
-func FuzzCallPieces(f *testing.F) {
-	f.Add([]byte("abcdefgh"), uint64(0), uint64(8), uint64(8))
-	f.Add([]byte("abcd"), uint64(4), uint64(8), uint64(1)<<63)
-	f.Fuzz(func(t *testing.T, piece []byte, off, total, other uint64) {
-		if total = min(total, 1<<20); other < maxValue {
-			other %= 1 << 20
-		}
-		var a assembly
-		whole, err := a.add(piece, off, total, 0)
-		fits := off <= total && uint64(len(piece)) <= total-off
-		if fits != (err == nil) || whole != (fits && uint64(len(piece)) == total) {
-			t.Fatalf("%d bytes at %d of %d: %v, %v", len(piece), off, total, whole, err)
-		}
-		if fits && string(a.data[off:off+uint64(len(piece))]) != string(piece) {
-			t.Fatal("other bytes")
-		}
-		if fits && total != 0 && other != total { // one of 0 is whole and gone
-			if _, err := a.add(nil, 0, other, 0); err == nil {
-				t.Fatalf("a piece of a value of %d bytes was taken for one of %d", other, total)
-			}
 		}
 	})
 }
@@ -208,7 +228,7 @@ var (
 
 // exchangeLetters has every rank call every rank, with letters of all sizes.
 func exchangeLetters(n *Node) error {
-	for i, size := range []int{0, 5, 40, 300, 511, 513, 3000, 70000} {
+	for i, size := range []int{0, 5, 40, 300, 511, 513, 3000, 70000, 1 << 20} {
 		l := letterOf(n.Rank()+i, size)
 		sent := letterOf(n.Rank()+i, size)
 		var fs []Future[letter]
@@ -277,4 +297,37 @@ func TestLettersInLanes(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestInventedSize: a length that no memory has is refused, without memory for it.
+func TestInventedSize(t *testing.T) {
+	const invented = 1 << 50
+	if err := spacious(0, invented); !errors.Is(err, ErrResource) {
+		t.Errorf("%d bytes: %v", invented, err)
+	}
+	if err := spacious(unasked, 1<<20); err != nil {
+		t.Errorf("1 MiB where %d bytes are on their way: %v", unasked, err)
+	}
+	runN(t, 2, func(n *Node) error {
+		a := &asked{f: callLetter.function, dst: 1 - n.Rank(), parts: 2}
+		c := n.calls
+		c.mu.Lock()
+		c.big().asked[7] = a
+		c.mu.Unlock()
+		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{8, invented}), 7); err != nil {
+			return err
+		}
+		if err := n.Wait(a.came.Load); err != nil || a.refused == "" {
+			return fmt.Errorf("room for an argument of %d bytes: %w", uint64(invented), err)
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if l := c.big(); len(l.rooms) != 0 || len(l.given) != 0 {
+			return fmt.Errorf("what is left of it: %d rooms, %d ranks that have some", len(l.rooms), len(l.given))
+		}
+		return nil
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/argon-go/argon/am"
 )
 
 // tree sums up a tree of tasks, whose nodes are on all ranks and wait for their children.
@@ -342,49 +341,6 @@ func TestTypedNilError(t *testing.T) {
 		}
 		return n.Barrier()
 	})
-}
-
-// TestInventedSize refuses pieces whose place only an invented size explains, and allocates
-// by what has come.
-func TestInventedSize(t *testing.T) {
-	var a assembly
-	if _, err := a.add([]byte{1, 2}, 0, maxValue, 0); err != nil || cap(a.data) > 1<<20 {
-		t.Errorf("a first piece of two bytes: %v, %d bytes allocated", err, cap(a.data))
-	}
-	if _, err := a.add([]byte{1}, ahead+3, maxValue, 0); err == nil {
-		t.Error("a piece far ahead of all others is taken")
-	}
-	if _, err := a.add([]byte{1}, 1000, maxValue, ahead); err == nil {
-		t.Error("a piece is taken that is ahead, where other values are already")
-	}
-	if _, err := a.add([]byte{1}, 2, maxValue, ahead); err != nil {
-		t.Errorf("the next piece, where other values are ahead: %v", err)
-	}
-	if _, err := a.add([]byte{1}, 2, maxValue-1, 0); err == nil {
-		t.Error("a piece of another total is taken")
-	}
-}
-
-// TestInventedArguments has a rank begin arguments that it makes up, each of which is ahead
-// of what has come by half of what is allowed.
-func TestInventedArguments(t *testing.T) {
-	err := Run(Config{Ranks: 2}, func(n *Node) error {
-		if n.Rank() == 0 {
-			return n.Wait(func() bool { return false })
-		}
-		totalLow, totalHigh := am.Pack64(ahead)
-		low, high := am.Pack64(ahead / 2)
-		for id := range uint32(3) {
-			err := n.e.RequestMedium(0, handlerPart, []byte{1}, taskLetter.index, noSlot, 0, id, low, high, totalLow, totalHigh)
-			if err != nil {
-				return err
-			}
-		}
-		return n.Barrier()
-	})
-	if err == nil || !strings.Contains(err.Error(), "of other values; at most") {
-		t.Errorf("got %v", err)
-	}
 }
 
 // taskQuiet has nothing to return.

@@ -42,7 +42,7 @@ func (c Codec[T]) Append(b []byte, v *T) []byte {
 	if c.c.form == plain {
 		return append(b, bytesAt(v)...)
 	}
-	return c.c.append(b, unsafe.Pointer(v))
+	return c.c.append(b, unsafe.Pointer(v), nil)
 }
 
 // Decode makes *v of the first bytes of b and returns the others. What it makes shares no memory
@@ -56,5 +56,5 @@ func (c Codec[T]) Decode(b []byte, v *T) ([]byte, error) {
 		return b[bulk.Copy(d, b):], nil
 	}
 	*v = *new(T)
-	return c.c.decode(b, unsafe.Pointer(v))
+	return c.c.decode(b, unsafe.Pointer(v), nil)
 }

@@ -145,9 +145,9 @@
 // end by a barrier; the reference of those of many is the mailbox of index and value.
 //
 // rpc: calls of rank 1 by rank 0 with a result, one after the other: a word there and one back
-// ("inline", gas.RegisterCall), a slice ("bytes") and a string, whose lengths come back, by
-// functions of RegisterFunc, and a word by a task. The reference is a round trip of a short
-// message of four arguments.
+// ("inline", gas.RegisterCall), a slice ("argument") and a string, whose lengths come back, and a slice
+// whose length is given ("result"), by functions of RegisterFunc, and a word by a task. The reference is a
+// round trip of a short message of four arguments, and of bandwidths a put to the attach segment.
 //
 // coll/...: collective calls of a gas.Node, one after the other: Barrier; AllReduceSlice of
 // words, AllReduce of one; BroadcastSlice, of which each rank is the root in turn; AllToAll,

@@ -321,6 +321,7 @@ var splits = times(func(j *job) (*gas.Team, error) { return j.n.World(), nil }, 
 var (
 	callInline = gas.RegisterCall("gasbench.inline", func(_ *gas.Node, a uint64) uint64 { return a })
 	callBytes  = gas.RegisterFunc("gasbench.bytes", func(_ *gas.Call, a []byte) (int, error) { return len(a), nil })
+	callResult = gas.RegisterFunc("gasbench.result", func(_ *gas.Call, size int) ([]byte, error) { return resultBytes[:size], nil })
 	callString = gas.RegisterFunc("gasbench.string", func(_ *gas.Call, a string) (int, error) { return len(a), nil })
 	callTask   = gas.RegisterTask("gasbench.task", func(_ *gas.Call, a uint64) (uint64, error) { return a, nil })
 )
@@ -333,19 +334,33 @@ func (j *job) shortTrip() op {
 	return o
 }
 
+// resultBytes are what callResult returns.
+var resultBytes = make([]byte, 1<<20)
+
 // callCases are calls with a result, one after the other.
 func callCases(j *job) []outcase {
 	n := j.n
 	call := func(via string, size int, once func() error) outcase {
 		return outcase{via: via, size: size, out: []output{{latency, refShort}}, op: repeat(once)}
 	}
-	bytes, text := make([]byte, 1024), "a text of thirty-two characters,"
+	text := "a text of thirty-two characters,"
 	task := call("task", 8, func() error { _, err := callTask.Call(n, 1, 1); return err })
 	task.op.begin = func(int) error { return j.command(cmdTasks, 0, 0) }
-	return []outcase{
+	l := []outcase{
 		call("inline", 8, func() error { _, err := callInline.Call(n, 1, 1); return err }),
-		call("bytes", len(bytes), func() error { _, err := callBytes.Call(n, 1, bytes); return err }),
 		call("string", len(text), func() error { _, err := callString.Call(n, 1, text); return err }),
 		task,
 	}
+	for _, size := range copySizes {
+		bytes := j.local[:size]
+		argument := call("argument", size, func() error { _, err := callBytes.Call(n, 1, bytes); return err })
+		result := call("result", size, func() error { _, err := callResult.Call(n, 1, size); return err })
+		if size >= 64<<10 {
+			for _, c := range []*outcase{&argument, &result} {
+				c.out = append(c.out, output{bandwidth, refAttachPut})
+			}
+		}
+		l = append(l, argument, result)
+	}
+	return l
 }

@@ -10,7 +10,10 @@
 // and cleared by this package, which internal/tools/lint checks.
 package bulk
 
-import "unsafe"
+import (
+	"strings"
+	"unsafe"
+)
 
 // Piece is how many bytes are copied or cleared at once. Up to so many the built-in is
 // called directly; above it Go's memmove stores around the caches (runtime/memmove_amd64.s),
@@ -50,6 +53,15 @@ func Clone(b []byte) []byte {
 	c := make([]byte, len(b)) // which Go clears in pieces (runtime/malloc.go, memclrNoHeapPointersChunked)
 	Copy(c, b)
 	return c
+}
+
+// Uncleared is n bytes of the heap, at least one, which its caller overwrites: what a strings.Builder
+// would have its text in, the one memory that Go gives out without clearing it.
+func Uncleared(n int) []byte {
+	var b strings.Builder
+	b.Grow(n)
+	_ = b.WriteByte(0) // the bytes of an empty string are not defined
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
 // pieces is Copy for more than one piece. Of memory that overlaps, the end that the
