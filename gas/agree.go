@@ -19,9 +19,10 @@ const (
 	handlerReturn = am.FirstGas + 1
 	handlerAsk    = am.FirstGas + 2
 	handlerRoom   = am.FirstGas + 3
-	handlerRun    = am.FirstGas + 4
-	handlerResult = am.FirstGas + 5
-	handlerTaken  = am.FirstGas + 6
+	handlerPiece  = am.FirstGas + 4
+	handlerRun    = am.FirstGas + 5
+	handlerResult = am.FirstGas + 6
+	handlerPull   = am.FirstGas + 7
 )
 
 // The operations that ranks may find themselves in.

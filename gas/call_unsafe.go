@@ -73,9 +73,10 @@ func (c *Call) Caller() int { return c.caller }
 // A and R may be struct{}, hold strings and slices, and slices of those, of any length: what
 // they hold travels with them, and is the receiver's own. Pointers, maps, channels,
 // functions, interfaces and types that hold themselves cannot travel. Values without
-// strings and slices, of up to 512 bytes, travel fastest, without allocation. A value that
-// is larger than a message travels by several, and takes twice its memory at either side
-// for that time.
+// strings and slices, of up to 512 bytes, travel fastest, without allocation. Of a value that is larger than a
+// message, strings, and slices without Go pointers, of 16 KiB and more are not copied on their way: Call, Go and
+// Send return when the called rank has the argument, and what fn returns is read until its caller has it, so that
+// neither fn nor anything else of that rank writes to it later.
 //
 // fn runs on the called rank whenever that polls or waits, with that rank's
 // Node, as an active message handler: it must not block. It may use memory by
@@ -270,11 +271,12 @@ func (n *Node) handlers() []am.Entry {
 	return []am.Entry{
 		{Index: handlerCall, Name: call, Fn: n.onCall, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Request},
 		{Index: handlerReturn, Name: "gas.return", Fn: n.onReturn, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Reply},
-		{Index: handlerAsk, Name: "gas.ask", Fn: n.onAsk, Args: askWords, Kinds: am.Medium | am.Request},
-		{Index: handlerRoom, Name: "gas.room", Fn: n.onRoom, Args: roomWords, Kinds: am.Medium | am.Reply},
-		{Index: handlerRun, Name: "gas.run", Fn: n.onRun, Args: runWords, Kinds: am.Short | am.Medium | am.Request},
-		{Index: handlerResult, Name: "gas.result", Fn: n.onResult, Args: resultWords, Kinds: am.Medium},
-		{Index: handlerTaken, Name: "gas.taken", Fn: n.onTaken, Args: takenWords, Kinds: am.Short | am.Request},
+		{Index: handlerAsk, Name: "gas.ask", Fn: n.by((*large).onAsk), Args: askWords, Kinds: am.Medium | am.Request},
+		{Index: handlerRoom, Name: "gas.room", Fn: n.by((*large).onRoom), Args: roomWords, Kinds: am.Medium | am.Reply},
+		{Index: handlerPiece, Name: "gas.piece", Fn: n.by((*large).onPiece), Args: pieceWords, Kinds: am.Medium},
+		{Index: handlerPull, Name: "gas.pull", Fn: n.by((*large).onPull), Args: pullWords, Kinds: am.Short | am.Request},
+		{Index: handlerRun, Name: "gas.run", Fn: n.by((*large).onRun), Args: runWords, Kinds: am.Short | am.Medium | am.Request},
+		{Index: handlerResult, Name: "gas.result", Fn: n.by((*large).onResult), Args: resultWords, Kinds: am.Medium},
 	}
 }
 
@@ -331,7 +333,7 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 	var err error
 	switch {
 	case failed != nil && !from.sent:
-		n.refuse(t, from, failed)
+		n.big().refuse(t, from, failed)
 	case f.resSize <= retInline:
 		var w [am.MaxArgs]uint32
 		w[0], w[1] = args[1], args[2]
@@ -345,7 +347,7 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 
 // describe names the function that a handler of this package runs, for errors.
 func (n *Node) describe(h am.HandlerID) string {
-	if f := n.calls.running; f != nil && (h == handlerCall || h == handlerRun) {
+	if f := n.calls.running; f != nil && (h == handlerCall || h == handlerRun || h == handlerPiece) {
 		return fmt.Sprintf("%d (gas.call of %s)", h, f.name)
 	}
 	return ""
@@ -531,7 +533,8 @@ func (f *Func[A, R]) Call(n *Node, rank int, a A) (R, error) {
 	return fut.Wait()
 }
 
-// Go starts a Call and returns at once, unless it has to wait for room to send.
+// Go starts a Call and returns at once, unless it has to wait for room to send, as it does with an argument that
+// is larger than a message.
 func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
 	s, i := n.calls.claim(f.function, rank)
 	if n.debug {

@@ -310,11 +310,11 @@ func TestInventedSize(t *testing.T) {
 	}
 	runN(t, 2, func(n *Node) error {
 		a := &asked{f: callLetter.function, dst: 1 - n.Rank(), parts: 2}
-		c := n.calls
-		c.mu.Lock()
-		c.big().asked[7] = a
-		c.mu.Unlock()
-		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{8, invented}), 7); err != nil {
+		l := n.big()
+		l.mu.Lock()
+		l.asked[7] = a
+		l.mu.Unlock()
+		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{8, invented}), 7, 0); err != nil {
 			return err
 		}
 		if err := n.Wait(a.came.Load); err != nil || a.refused == "" {
@@ -323,9 +323,9 @@ func TestInventedSize(t *testing.T) {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if l := c.big(); len(l.rooms) != 0 || len(l.given) != 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.rooms) != 0 || len(l.given) != 0 {
 			return fmt.Errorf("what is left of it: %d rooms, %d ranks that have some", len(l.rooms), len(l.given))
 		}
 		return nil

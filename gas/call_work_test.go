@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
 )
 
 // tree sums up a tree of tasks, whose nodes are on all ranks and wait for their children.
