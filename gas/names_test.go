@@ -13,7 +13,8 @@ import (
 
 // mostNames is how many functions, methods and types this package and those in its folder
 // export, all together. A change that adds one takes another away, or says here why not.
-const mostNames = 349
+// Of these, 14 are package window's, which has the calls of MPI-2.
+const mostNames = 349 + 14
 
 // TestNames counts what users have to know.
 func TestNames(t *testing.T) {

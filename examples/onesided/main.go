@@ -1,14 +1,13 @@
-// Onesided is the synchronization of MPI-2's one-sided communication, each step of which is one
-// fetch-compare-and-add on a word of the target (Nüssle 2008, 7.5.4): epochs by post, start,
-// complete and wait, and locks that are shared or exclusive.
+// Onesided is a halo exchange as programs with MPI-2's one-sided communication have it, by package window: heat spreads
+// along a ring of cells, of which each rank has as many, and in each step the ranks put their first and last cells into the
+// halos of their neighbours.
 //
 //	go run ./examples/onesided -n 4                     # ranks in one process
-//	go run ./cmd/gasrun -n 4 ./examples/onesided -rounds 100
+//	go run ./cmd/gasrun -n 4 ./examples/onesided -steps 1000
 //
-// In each round every rank puts a number into the next rank's window, in an epoch, and looks
-// whether what it has got is larger than the largest so far, which rank 0 has: with the lock
-// shared first, which other ranks may do meanwhile, then, if so, with the lock exclusively.
-// A put of a round never meets one of another round, though there is no barrier.
+// It does so twice, and finds the same as one rank alone, bit by bit: by fences, for which all ranks wait for all, and by
+// epochs (post, start, complete, wait), for which a rank waits for its neighbours. In the end each rank adds its heat to
+// a sum at rank 0, which has no part in that, under a lock.
 package main
 
 import (
@@ -16,24 +15,29 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/gas/window"
 )
 
 func main() {
 	ranks := flag.Int("n", 4, "run `N` ranks in this process (gasrun -n decides for processes)")
-	rounds := flag.Int("rounds", 30, "do `R` rounds")
+	cells := flag.Int("cells", 1000, "give each rank `C` cells")
+	steps := flag.Int("steps", 200, "do `S` steps")
 	flag.Parse()
 	switch {
 	case *ranks < 1:
 		usage("-n %d: it must be at least 1", *ranks)
-	case *rounds < 1:
-		usage("-rounds %d: it must be at least 1", *rounds)
+	case *cells < 1:
+		usage("-cells %d: it must be at least 1", *cells)
+	case *steps < 0:
+		usage("-steps %d: it must be at least 0", *steps)
 	case flag.NArg() > 0:
 		usage("unexpected argument %q", flag.Arg(0))
 	}
-	gas.Exit(run(*ranks, *rounds, os.Stdout))
+	gas.Exit(run(*ranks, *cells, *steps, os.Stdout))
 }
 
 func usage(format string, args ...any) {
@@ -41,85 +45,125 @@ func usage(format string, args ...any) {
 	os.Exit(2)
 }
 
-// run is the job, which prints to out.
-func run(ranks, rounds int, out io.Writer) error {
-	return gas.Run(gas.Config{Ranks: ranks}, func(n *gas.Node) error {
-		s := newSync(n)
-		words, err := gas.NewSlice[int64](n, 4)
-		if err != nil {
-			return err
-		}
-		epoch, window := words, words.Add(1)
-		lock, largest := words.Add(2).On(0), words.Add(3).On(0)
-		if err := errors.Join(s.reset(epoch), n.Barrier()); err != nil {
-			return err
-		}
-		next := (n.Rank() + 1) % n.Size()
-		for round := range rounds {
-			if err := s.post(epoch); err != nil {
-				return err
-			}
-			err := s.start(epoch.On(next))
-			if err == nil {
-				err = window.On(next).Put(n, value(n.Rank(), round))
-			}
-			if err == nil {
-				err = s.complete(epoch.On(next))
-			}
-			if err == nil {
-				err = s.wait(epoch)
-			}
-			if err != nil {
-				return err
-			}
-			got, err := window.Get(n)
-			if err != nil {
-				return err
-			}
-			if want := value((n.Rank()+n.Size()-1)%n.Size(), round); got != want {
-				return fmt.Errorf("onesided: rank %d has %d in round %d, not %d", n.Rank(), got, round, want)
-			}
-			if err := raise(s, lock, largest, got); err != nil {
-				return err
-			}
-		}
-		if err := n.Barrier(); err != nil || n.Rank() != 0 {
-			return err
-		}
-		got, err := largest.Get(n)
-		if err != nil {
-			return err
-		}
-		var want int64
-		for i := range n.Size() * rounds {
-			want = max(want, value(i/rounds, i%rounds))
-		}
-		if got != want {
-			return fmt.Errorf("onesided: the largest number is %d, not %d", got, want)
-		}
-		_, err = fmt.Fprintf(out, "%d ranks, %d rounds: the largest number is %d\n", n.Size(), rounds, got)
-		return err
-	})
+// initial is the heat of a cell at the start.
+func initial(i int) float64 { return float64(i * 7919 % 1009) }
+
+// ring is this rank's part: its cells, with the last one of the rank before it in front of them and the first one of the next
+// behind, twice, for the state that is and the one that comes.
+type ring struct {
+	n            *gas.Node
+	cells        int
+	w            [2]*window.Window[float64]
+	own          [2][]float64
+	before, next int
 }
 
-// value is the word that rank puts in a round.
-func value(rank, round int) int64 { return int64((rank*7919 + round*104729) % 1000003) }
+func newRing(n *gas.Node, cells int) (*ring, error) {
+	r := &ring{n: n, cells: cells, before: (n.Rank() + n.Size() - 1) % n.Size(), next: (n.Rank() + 1) % n.Size()}
+	for i := range r.w {
+		p, err := gas.NewSlice[float64](n, cells+2)
+		if err != nil {
+			return nil, err
+		}
+		r.own[i], _ = p.LocalSlice(n, cells+2)
+		if r.w[i], err = window.New(n, p, cells+2); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
 
-// raise makes *largest at least v.
-func raise(s *sync, lock, largest gas.Ptr[int64], v int64) error {
-	if err := s.lock(lock, shared); err != nil {
+// step exchanges the halos of state now by exchange, and computes the next one.
+func (r *ring) step(now int, exchange func(w *window.Window[float64], puts func() error) error) error {
+	u, to, w := r.own[now], r.own[1-now], r.w[now]
+	err := exchange(w, func() error {
+		return errors.Join(w.Put(r.next, 0, u[r.cells:r.cells+1], gas.Shape{}), w.Put(r.before, r.cells+1, u[1:2], gas.Shape{}))
+	})
+	for i := 1; i <= r.cells; i++ {
+		to[i] = spread(u[i-1], u[i], u[i+1])
+	}
+	return err
+}
+
+// spread is what becomes of a cell between two others.
+func spread(left, cell, right float64) float64 { return cell + 0.25*(left-2*cell+right) }
+
+// byFence has the puts between two fences.
+func (r *ring) byFence(w *window.Window[float64], puts func() error) error {
+	return errors.Join(w.Fence(), puts(), w.Fence())
+}
+
+// byEpochs has them in an epoch with the neighbours. The halos are free: what was put there two steps ago was
+// read before this rank called Post.
+func (r *ring) byEpochs(w *window.Window[float64], puts func() error) error {
+	neighbours := []int{r.before, r.next}
+	if r.before == r.next {
+		neighbours = neighbours[:1]
+	}
+	return errors.Join(w.Post(neighbours...), w.Start(neighbours...), puts(), w.Complete(), w.Wait())
+}
+
+// alone is all cells after so many steps.
+func alone(cells, steps int) []float64 {
+	u, to := make([]float64, cells), make([]float64, cells)
+	for i := range u {
+		u[i] = initial(i)
+	}
+	for range steps {
+		for i := range u {
+			to[i] = spread(u[(i+cells-1)%cells], u[i], u[(i+1)%cells])
+		}
+		u, to = to, u
+	}
+	return u
+}
+
+// run is the job, which prints to out.
+func run(ranks, cells, steps int, out io.Writer) error {
+	return gas.Run(gas.Config{Ranks: ranks}, func(n *gas.Node) error {
+		r, err := newRing(n, cells)
+		if err != nil {
+			return err
+		}
+		heat, err := gas.New[float64](n)
+		if err != nil {
+			return err
+		}
+		sum, err := window.New(n, heat, 1)
+		if err != nil {
+			return err
+		}
+		first := n.Rank() * cells
+		want := alone(n.Size()*cells, steps)[first:][:cells]
+		var had float64
+		for _, exchange := range []func(*window.Window[float64], func() error) error{r.byFence, r.byEpochs} {
+			had = 0
+			for i := range cells {
+				r.own[0][i+1] = initial(first + i)
+			}
+			for i := range steps {
+				if err := r.step(i%2, exchange); err != nil {
+					return err
+				}
+			}
+			for i, u := range r.own[steps%2][1 : cells+1] {
+				if math.Float64bits(u) != math.Float64bits(want[i]) {
+					return fmt.Errorf("onesided: cell %d is %v; on one rank it is %v", first+i, u, want[i])
+				}
+				had += u
+			}
+		}
+		if err := errors.Join(sum.Lock(0), sum.Accumulate(0, 0, []float64{had}, gas.Shape{}, gas.AddNBI[float64]), sum.Unlock(0), n.Barrier()); err != nil {
+			return err
+		}
+		if n.Rank() != 0 {
+			return nil
+		}
+		total, err := heat.Get(n)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%d ranks, %d steps of %d cells, by fences and by epochs: heat %.3f, every cell as on one rank\n", n.Size(), steps, n.Size()*cells, total)
 		return err
-	}
-	before, err := largest.Get(s.n)
-	if err := errors.Join(err, s.unlock(lock)); err != nil || v <= before {
-		return err
-	}
-	if err := s.lock(lock, exclusive); err != nil {
-		return err
-	}
-	// Another rank may have been here in between.
-	if before, err = largest.Get(s.n); err == nil && v > before {
-		err = largest.Put(s.n, v)
-	}
-	return errors.Join(err, s.unlock(lock))
+	})
 }
