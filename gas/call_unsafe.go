@@ -92,7 +92,12 @@ func RegisterCall[A, R any](name string, fn func(n *Node, a A) R) *Func[A, R] {
 	if fn == nil {
 		return register[A, R](name, "", nil)
 	}
-	return register(name, "", func(c *Call, a A) (R, error) { return fn(c.Node, a), nil })
+	f := register(name, "", func(c *Call, a A) (R, error) { return fn(c.Node, a), nil })
+	f.run = func(c *Call, arg, res unsafe.Pointer) error { // without the function in between
+		*(*R)(res) = fn(c.Node, *(*A)(arg))
+		return nil
+	}
+	return f
 }
 
 // RegisterFunc is RegisterCall for functions that may fail, or want to know which rank
@@ -325,13 +330,9 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 	} else {
 		failed = f.run(call, arg, res)
 	}
-	c.running = nil
-	conc.Release64(&c.ran, c.ran+1)
-	if from.slot == noSlot {
-		return
-	}
 	var err error
 	switch {
+	case from.slot == noSlot:
 	case failed != nil && !from.sent:
 		n.big().refuse(t, from, failed)
 	case f.resSize <= retInline:
@@ -343,6 +344,9 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 		err = t.ReplyMedium(handlerReturn, unsafe.Slice((*byte)(res), f.resSize), args[1], args[2])
 	}
 	_ = err // the caller is dead and does not wait for the answer
+	// After the answer, for which the caller waits.
+	c.running = nil
+	conc.Release64(&c.ran, c.ran+1)
 }
 
 // describe names the function that a handler of this package runs, for errors.
@@ -540,7 +544,8 @@ func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
 	if n.debug {
 		n.calls.note(s, false)
 	}
-	arg := padded[A]{a: a}
+	var arg padded[A]
+	arg.a = a // a composite would be made elsewhere, and copied by longer moves than it was stored by
 	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, s.use(), 0); err != nil {
 		n.calls.unsent(i)
 		return Future[R]{}, fmt.Errorf("gas: call of %s on rank %d: %w", f.name, rank, err)
@@ -551,7 +556,8 @@ func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
 // Send runs the function with a on rank and does not ask for the result: it
 // returns when the request is on its way. A barrier does not wait for it.
 func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
-	arg := padded[A]{a: a}
+	var arg padded[A]
+	arg.a = a // a composite would be made elsewhere, and copied by longer moves than it was stored by
 	i, use := uint32(noSlot), uint32(0)
 	if n.debug { // asks for an answer, so that it is known whether the call is under way
 		var s *slot
