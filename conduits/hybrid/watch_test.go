@@ -175,7 +175,7 @@ func TestWatcherIsRenewed(t *testing.T) {
 
 // TestLooksBeforeParking: between Arm and Park the network is looked at, however
 // short ago that was done, and whether or not the caller polls. A look that finds nothing
-// does not wake who looks, or no rank would ever sleep.
+// does not wake the goroutine that looks, or no rank would ever sleep.
 func TestLooksBeforeParking(t *testing.T) {
 	var far *counted
 	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint { far = &counted{Endpoint: e}; return far })
