@@ -82,6 +82,9 @@
 // first of them waits for replies, which come by 1, and for releases by
 // accesses that wait for nothing but the conduit.
 //
+// 4. What is held for longer (Route.Hold) leaves as many firehoses of each share as the largest pin
+// needs, so that the releases which 3 waits for are enough.
+//
 // A pin may end in a handler, where nothing can be sent. So every loop that polls for a
 // rank, whatever it waits for, calls what the Route has registered by am.Messenger.Advance.
 //

@@ -34,6 +34,8 @@ type Route struct {
 	all   []*access // by index
 	free  *access
 	ready conc.Queue[*access] // given, denied, partly
+	held  map[int]int         // buckets that are held, by rank
+	pins  []*pin              // of what was held
 }
 
 // NewRoute makes a Route that waits for Bind. Accesses that are not complete at once are

@@ -75,6 +75,7 @@ var benchmarks = []struct {
 	{"rma/put", "blocking put", needReference, sure(putCases), nil},
 	{"rma/get", "blocking get", needReference, sure(getCases), nil},
 	{"rma/putnb", "64 non-blocking puts, then wait for all", needReference, sure(putNBCases), nil},
+	{"rma/prepared", "64 puts begun, and the same prepared once and started, then wait for all", needReference, preparedCases, nil},
 	{"rma/handles", "65,536 handles at once", needReference, sure(handleCases), nil},
 	{"overlap/put", "the share of a put that goes on while the rank computes", needReference, nil, overlaps(startPut)},
 	{"overlap/get", "the same of a get", needReference, nil, overlaps(startGet)},

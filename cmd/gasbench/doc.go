@@ -99,7 +99,9 @@
 // rma/put, rma/get, rma/putnb, atomic/add: operations on memory that the other
 // rank does not touch meanwhile, one after the other, through package extended
 // ("extended" with byte slices, "value" with words), or through gas.Ptr[uint64]
-// ("ptr"). rma/putnb begins 64 puts and then waits for all of them. rma/handles
+// ("ptr"). rma/putnb begins 64 puts and then waits for all of them. rma/prepared does so
+// to the attach segment and to registered memory ("heap"), with the arguments given each time and with puts
+// that were prepared once. rma/handles
 // begins 65,536 puts, or gets, of 8 bytes each at an address of its own, before it
 // waits for the first, and compares what came of them; its value is the time of
 // one of them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
@@ -276,6 +277,47 @@ func (j *job) transferCases(get bool) ([]outcase, error) {
 			add(viaOf(viaRegister, kind), j.transfer(get, size, firehose.AlwaysRegister, always(j.far.at[kind]+j.far.hits)))
 		}
 		add(viaBounce, j.transfer(get, size, firehose.AlwaysBounce, always(j.far.at[kindMapped]+j.far.hits)))
+	}
+	return l, nil
+}
+
+// preparedCases are puts to the attach segment and to registered memory that are not waited for, each begun with its arguments, and started
+// as prepared.
+func preparedCases(j *job) ([]outcase, error) {
+	if err := j.needFar(); err != nil {
+		return nil, err
+	}
+	x := j.x
+	var l []outcase
+	for _, size := range []int{8, 512, 4 << 10, 64 << 10} {
+		for _, place := range []struct {
+			name string
+			at   segment.NLA
+		}{{"segment", j.data()}, {kindHeap, j.far.at[kindHeap] + j.far.hits}} {
+			src := j.local[:size]
+			var p *extended.Prepared
+			handles := make([]extended.Handle, 0, window)
+			add := func(via string, start func() (extended.Handle, error)) {
+				o := windowed(func() error {
+					h, err := start()
+					handles = append(handles, h)
+					return err
+				}, func() error {
+					err := x.WaitAll(handles)
+					handles = handles[:0]
+					return err
+				})
+				o.begin = func(int) (err error) {
+					if err = x.Exposed().SetStrategy(firehose.Adaptive); err == nil && p == nil {
+						p, err = extended.PreparePut(x, 1, place.at, src)
+					}
+					return err
+				}
+				l = append(l, outcase{via: via, size: size, op: o, out: []output{{rate, j.message(size)}}})
+			}
+			add(place.name, func() (extended.Handle, error) { return x.PutBulkNB(1, place.at, src) })
+			add(place.name+" prepared", func() (extended.Handle, error) { return p.Start() })
+		}
 	}
 	return l, nil
 }

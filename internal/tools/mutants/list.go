@@ -694,6 +694,13 @@ var mutants = []mutant{
 		new: "return l.begun",
 	},
 	{
+		name:   "held-for-good",
+		defect: "what a prepared transfer has held counts as held after its end",
+		file:   "firehose/held.go", test: "extended ^TestPrepared$",
+		old: "x.held[h.rank] -= h.buckets",
+		new: "x.held[h.rank] += 0",
+	},
+	{
 		name:   "lock-release-sleeps",
 		defect: "Unlock does not wake the waiter that it has granted the lock",
 		file:   "extended/lock.go", test: "extended ^TestUnlockGrants$",
