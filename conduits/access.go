@@ -40,7 +40,7 @@ type Access struct {
 	Verb Verb
 	Op   AtomicOp   // of Atomic
 	Type AtomicType // of Atomic
-	Size uint8      // of PutWord and GetWord, bytes
+	Size uint8      // of PutWord and GetWord, bytes; as many of a Get that must be one load of a word, as GetWord is
 
 	// Want are the completions asked for. An Atomic has RemoteDone alone, whatever Want is.
 	Want Event

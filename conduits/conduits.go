@@ -368,7 +368,8 @@ type Endpoint interface {
 	// RemoteDone and is refused later than the call is only counted, see Stats.
 	// A rank may access its own memory. No bytes may be put to and got from
 	// any address that CheckRemote accepts.
-	// An aligned 8-byte put or get is single-copy atomic.
+	// PutWord, GetWord and a Get with Size are single-copy atomic, and so are a Put and a Get of 8 aligned
+	// bytes of the segment. Of registered memory these are bytes, which the system may copy.
 	Post(a *Access) (Event, error)
 
 	// Poll runs what has arrived, at most a bounded batch, and returns how many

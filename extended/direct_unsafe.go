@@ -84,7 +84,7 @@ func (x *Initiator) Direct(rank int, a segment.NLA, n uint64) []byte {
 
 // Put copies src to address to of rank dst's segment and returns when it is
 // visible there. src may lie anywhere and may be reused when Put returns. An
-// aligned 8-byte put is single-copy atomic. Putting nothing succeeds whatever
+// aligned 8-byte put to a segment is single-copy atomic. Putting nothing succeeds whatever
 // the address. The source and the target must not overlap.
 func (x *Initiator) Put(dst int, to segment.NLA, src []byte) error {
 	if len(src) == 8 { // by itself: with one use of p the compiler makes one branch of ok and this
@@ -102,7 +102,7 @@ func (x *Initiator) Put(dst int, to segment.NLA, src []byte) error {
 
 // Get copies len(dst) bytes from address from of rank src's segment to dst,
 // which may lie anywhere, and returns when they are there. An aligned 8-byte
-// get is single-copy atomic. Getting nothing succeeds whatever the address.
+// get of a segment is single-copy atomic. Getting nothing succeeds whatever the address.
 func (x *Initiator) Get(src int, from segment.NLA, dst []byte) error {
 	if len(dst) == 8 {
 		if p, ok := x.views.readable(src, from, 8); ok {

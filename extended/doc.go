@@ -66,9 +66,9 @@
 // This holds for all layers: package gas adds nothing but names.
 //
 // Values of 1, 2, 4 and 8 bytes at a multiple of their size (PutValue, GetValue and
-// their kin), and puts and gets of 8 aligned bytes, are single-copy atomic: a load
+// their kin), and puts and gets of 8 aligned bytes of a segment, are single-copy atomic: a load
 // yields what one store has written, never a mixture, and a store changes no other
-// byte; runs of a Shape promise none of that. Values are relaxed: they order nothing, and
+// byte; puts and gets of bytes of registered and exposed memory, and runs of a Shape, promise none of that. Values are relaxed: they order nothing, and
 // neither does any other put or get.
 // Without what follows, others may see the accesses of a goroutine in any order, also
 // a load before a store that came first.

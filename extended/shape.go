@@ -67,8 +67,7 @@ const (
 // are until the last call that uses the Shape has returned, which may be before
 // what it began is synchronized.
 //
-// Runs of exposed memory are not single-copy atomic, also those of 8 bytes: memory that is
-// private to another process is copied by the system, many runs in one call.
+// Memory that is private to another process is copied by the system, many runs in one call.
 type Shape struct {
 	kind  shapeKind
 	moves bool // there is something to move

@@ -440,6 +440,9 @@ func (x *Route) post(p *access, a segment.NLA, at, n int) (conduits.Event, error
 	case k.Verb == conduits.Atomic && !aligned:
 		return 0, errUnaligned(&p.a)
 	case k.Verb != conduits.Atomic:
+		if k.Size = 0; aligned && k.Verb == conduits.Get && n == int(p.a.Size) {
+			k.Size = p.a.Size
+		}
 		k.Mem = p.a.Mem[at : at+n : at+n]
 		if k.Verb == conduits.PutWord {
 			k.Verb = conduits.Put

@@ -40,3 +40,6 @@ func Ask(ep conduits.Endpoint, dst int, rng *rand.Rand) conduits.Status {
 
 // Answer is the other half of Ask.
 func Answer(ep conduits.Endpoint, dst int, rng *rand.Rand) { reply(ep.(*Endpoint), dst, rng) }
+
+// CopyWords has ep's rank take it that the system copies words as such.
+func CopyWords(ep conduits.Endpoint) { ep.(*Endpoint).memory.words = true }

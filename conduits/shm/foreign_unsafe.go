@@ -178,7 +178,7 @@ func (mem *memory) direct(rank int, a segment.NLA, n uint64, need segment.Rights
 
 // transfer copies between buf and memory at address a of rank: to there if need is
 // the right to write. ask says that only rank can do it, or, if whole is wanted,
-// at a stroke.
+// by one load or store.
 func (mem *memory) transfer(rank int, a segment.NLA, buf []byte, need segment.Rights, whole bool) (ask bool, err error) {
 	n := uint64(len(buf))
 	if o := mem.owner(rank); o != nil {
@@ -202,7 +202,7 @@ func (mem *memory) transfer(rank int, a segment.NLA, buf []byte, need segment.Ri
 	case m != nil:
 		carry(m, buf, a, need)
 	case err != nil:
-	case whole || p.blind.Load():
+	case whole && !(mem.words && len(buf) == 8 && a%8 == 0), p.blind.Load():
 		ask = true
 	default:
 		ask, err = mem.pieces(p, a, buf, need)
@@ -310,6 +310,7 @@ func (mem *memory) probe(p *peer) {
 
 // present lets other processes reach into this one. It comes before Attach.
 func (mem *memory) present() {
+	mem.words = sys.CopiesWords()
 	mem.cookie = new([regCookieBytes]byte)
 	_, _ = rand.Read(mem.cookie[:]) // never fails
 	reg := mem.j.registry(mem.rank)

@@ -19,7 +19,7 @@ func (e *Endpoint) many(rank int, pieces []conduits.Piece, need segment.Rights) 
 		return 0
 	}
 	if e.owner(rank) != nil {
-		for n < len(pieces) && e.copyNow(rank, pieces[n].At, pieces[n].Mem, need) {
+		for n < len(pieces) && e.copyNow(rank, pieces[n].At, pieces[n].Mem, need, false) {
 			n++
 		}
 		return n

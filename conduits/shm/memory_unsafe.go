@@ -35,6 +35,7 @@ type memory struct {
 	cookie  *[regCookieBytes]byte  // see present
 	probing sync.Mutex             // guards the finding out of peer.vm
 	noVM    bool                   // for tests: this rank may not reach into other processes
+	words   bool                   // sys.CopiesWords
 	lost    lostUnits
 }
 

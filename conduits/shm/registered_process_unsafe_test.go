@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conformance/post"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -141,6 +142,52 @@ func (r *rank) add(dst int, to segment.NLA) (uint64, error) {
 	return r.value, nil
 }
 
+// asks checks which accesses to 8 aligned bytes of a process's private memory ask it: those of words, where the system
+// does not copy these as such.
+func (r *rank) asks(dst int, at segment.NLA) {
+	var s conduits.Stats
+	asked := func(f func() error) uint64 {
+		r.ep.Stats(&s)
+		before := s.Asked
+		testjob.Check(f())
+		r.ep.Stats(&s)
+		return s.Asked - before
+	}
+	words := uint64(1)
+	if os.Args[2] == "words" || sys.CopiesWords() {
+		words = 0
+	}
+	b := make([]byte, 8)
+	for i, c := range []struct {
+		want uint64
+		do   func() error
+	}{
+		{0, func() error { return r.put(dst, at, []byte("by bytes")) }},
+		{0, func() error { return r.get(b, dst, at) }},
+		{words, func() error {
+			r.next++
+			ev, err := post.PutWord(r.ep, dst, at, binary.NativeEndian.Uint64([]byte("by words")), 8, both, r.next)
+			return r.await(both, ev, err)
+		}},
+		{words, func() error {
+			r.next++
+			ev, err := r.ep.Post(&conduits.Access{Verb: conduits.Get, Size: 8, Want: conduits.RemoteDone, Rank: dst, At: at, Mem: b, Cookie: r.next})
+			return r.await(conduits.RemoteDone, ev, err)
+		}},
+	} {
+		if k := asked(c.do); k != c.want {
+			testjob.Fatal("access %d asked the owner %d times, want %d", i, k, c.want)
+		}
+	}
+	if string(b) != "by words" {
+		testjob.Fatal("the word that was put is %q", b)
+	}
+	v, ok := post.GetWordNow(r.ep, dst, at, 8)
+	if ok != (words == 0) || ok && v != binary.NativeEndian.Uint64(b) {
+		testjob.Fatal("a word got at once: %v, %#x", ok, v)
+	}
+}
+
 // putMany puts b to n addresses from to on, 8 bytes each and 9 apart, of which only the way by
 // itself finds out what is wrong.
 func (r *rank) putMany(dst int, to segment.NLA, b []byte) error {
@@ -216,8 +263,15 @@ func share() {
 		}
 	}
 	r.meet()
-	// Long messages, to the middle of the memory.
 	dst := (me + 1) % n
+	if os.Args[2] == "words" {
+		shm.CopyWords(r.ep)
+	}
+	if os.Args[1] == "private" && (os.Args[2] == "allowed" || os.Args[2] == "words") {
+		r.asks(dst, at[dst]&^7+segment.NLA(8*(2+n+me)))
+	}
+	r.meet()
+	// Long messages, to the middle of the memory.
 	text := strings.Repeat(fmt.Sprint("from ", me, "; "), 20_000)
 	r.next++
 	s, ev, st := r.ep.ReservePut(dst, conduits.Request, 0, at[dst]+words, []byte(text), r.next)
@@ -245,7 +299,7 @@ func share() {
 		testjob.Check(r.ep.UnmapMemory(mem[:cap(mem)]))
 	}
 	direct := shm.ReachesInto(r.ep)
-	if want := os.Args[1] == "private" && os.Args[2] == "allowed"; direct != want {
+	if want := os.Args[1] == "private" && (os.Args[2] == "allowed" || os.Args[2] == "words"); direct != want {
 		testjob.Fatal("reaches into other processes: %v, want %v", direct, want)
 	}
 	fmt.Println("done")
@@ -257,7 +311,7 @@ func share() {
 // and if it is forbidden to reach into these.
 func TestProcessesShare(t *testing.T) {
 	for _, c := range []struct{ kind, vm string }{
-		{"mapped", "allowed"}, {"private", "allowed"}, {"private", "off"}, {"private", "filtered"},
+		{"mapped", "allowed"}, {"private", "allowed"}, {"private", "words"}, {"private", "off"}, {"private", "filtered"},
 	} {
 		for _, n := range []int{2, 5} {
 			t.Run(fmt.Sprintf("%s/%s/%d", c.kind, c.vm, n), func(t *testing.T) {

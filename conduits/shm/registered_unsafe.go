@@ -44,7 +44,7 @@ func (e *Endpoint) copyFar(a *conduits.Access) (conduits.Event, error) {
 		carry(m, a.Mem, a.At, need)
 		exit(w)
 	} else {
-		ask, err := e.transfer(a.Rank, a.At, a.Mem, need, a.At%8 == 0 && n == 8)
+		ask, err := e.transfer(a.Rank, a.At, a.Mem, need, a.Verb == conduits.Get && a.Size != 0)
 		switch {
 		case err != nil:
 			return 0, e.refused(a, err)
@@ -69,6 +69,10 @@ func (e *Endpoint) wordFar(a *conduits.Access) (conduits.Event, error) {
 	case err != nil:
 		return 0, e.refused(a, err)
 	case x.mem == nil:
+		if e.wordBySystem(a) {
+			e.Wake(a.Rank)
+			return done & a.Want, nil
+		}
 		q := question{of: e, Access: *a}
 		q.Mem, q.Want = nil, a.Wanted()
 		return e.desk.ask(q)
@@ -82,6 +86,19 @@ func (e *Endpoint) wordFar(a *conduits.Access) (conduits.Event, error) {
 		e.Wake(a.Rank)
 	}
 	return done & a.Wanted(), nil
+}
+
+// wordBySystem puts or gets a word that is private to another process, if the system copies words as such.
+func (e *Endpoint) wordBySystem(a *conduits.Access) bool {
+	word, need := &a.A, a.Need()
+	switch a.Verb {
+	case conduits.Atomic:
+		return false
+	case conduits.GetWord:
+		word, a.Value = &a.Value, 0
+	}
+	ask, err := e.transfer(a.Rank, a.At, unsafe.Slice((*byte)(unsafe.Pointer(word)), a.Size), need, true)
+	return !ask && err == nil
 }
 
 // unreached is the error of an access that there is no way to, or of 0 bytes, which there need

@@ -92,12 +92,12 @@ func (e *Endpoint) now(a *conduits.Access) conduits.Event {
 		a.Value = uint64(e.many(a.Rank, a.Pieces, a.Need()))
 		ok = a.Value > 0
 	case a.Verb == conduits.Put:
-		if e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite) {
+		if e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite, false) {
 			e.Wake(a.Rank)
 			return done
 		}
 	case a.Verb == conduits.Get:
-		if e.copyNow(a.Rank, a.At, a.Mem, segment.RightRead) {
+		if e.copyNow(a.Rank, a.At, a.Mem, segment.RightRead, a.Size != 0) {
 			return done
 		}
 	default:
@@ -112,8 +112,8 @@ func (e *Endpoint) now(a *conduits.Access) conduits.Event {
 	return done
 }
 
-// copyNow copies between buf and registered memory if that need not ask the owner.
-func (e *Endpoint) copyNow(rank int, at segment.NLA, buf []byte, need segment.Rights) bool {
+// copyNow copies between buf and registered memory if that need not ask the owner; whole as transfer has it.
+func (e *Endpoint) copyNow(rank int, at segment.NLA, buf []byte, need segment.Rights, whole bool) bool {
 	n := uint64(len(buf))
 	if n == 0 {
 		return false
@@ -137,7 +137,7 @@ func (e *Endpoint) copyNow(rank int, at segment.NLA, buf []byte, need segment.Ri
 		x.own.Exit()
 		return ok
 	}
-	ask, err := e.transfer(rank, at, buf, need, at%8 == 0 && n == 8)
+	ask, err := e.transfer(rank, at, buf, need, whole)
 	return !ask && err == nil
 }
 
@@ -149,7 +149,7 @@ func (e *Endpoint) wordNow(a *conduits.Access) bool {
 	n := a.Len()
 	x, ok := e.beginNow(a.Rank, a.At, n, a.Need())
 	if !ok || x.mem == nil {
-		return false
+		return ok && e.wordBySystem(a)
 	}
 	mem := unsafe.Slice((*byte)(x.mem), n)
 	switch {
