@@ -106,11 +106,13 @@
 // waits for the first, and compares what came of them; its value is the time of
 // one of them.
 //
-// overlap/put, overlap/get, overlap/long: how much of a transfer goes on while rank 0 computes
+// overlap/put, overlap/get, overlap/long, and of all ranks overlap/allreduce and overlap/broadcast, which rank 1
+// is the root of, begun by gas.AllReduceNB and BroadcastNB: how much of a transfer goes on while rank 0 computes
 // for about as long as it takes. With c for the transfer alone, w for the work alone and b for
 // both, the transfer begun first and waited for last, the share is (c + w - b) / min(c, w),
 // the medians of bursts in turn. ARGON_PROGRESS=1 makes the figures of ranks that have
-// Config.Progress.
+// Config.Progress. They mean what they say where a rank has a processor for each. With -conduit sim, overlap has both
+// in virtual time.
 //
 // component/...: parts of operations by themselves; what belongs to an operation and is not
 // named is not timed. component/post: a rank hands over 16 puts, or short messages of four

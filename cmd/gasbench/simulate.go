@@ -25,6 +25,7 @@ var studies = []struct {
 }{
 	{"scale/barrier", "barriers by number of ranks, on three topologies", scaleBarrier},
 	{"scale/allreduce", "all-reduce of 8 bytes by number of ranks, on three topologies", scaleAllReduce},
+	{"overlap", "the share of transfers that goes on while the rank computes", simOverlap},
 	{"scale/offload", "barriers, broadcasts and all-reduces by messages and by cards that have them", scaleOffload},
 }
 

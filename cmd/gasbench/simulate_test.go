@@ -43,6 +43,25 @@ func simulated(t *testing.T, args ...string) []figure {
 	}
 }
 
+// TestSimOverlap: where the rank computes, and has Config.Progress, all but a fifth of a transfer of 64 KiB and more
+// goes on; puts, gets and long messages are the card's and need none. An all-reduce alone waits for the rank.
+func TestSimOverlap(t *testing.T) {
+	l := simulated(t, "-run", "overlap")
+	if len(l) != 2*len(overlapped)*len(overlapSizes) {
+		t.Fatalf("%d figures", len(l))
+	}
+	for _, f := range l {
+		own := strings.HasPrefix(f.What, "allreduce") || strings.HasPrefix(f.What, "broadcast")
+		progress := strings.HasSuffix(f.What, "with Progress")
+		if f.Metric != overlap || f.Value > 1 || f.Size >= 64<<10 && f.Value < 0.8 && (progress || !own) {
+			t.Errorf("%+v", f)
+		}
+		if f.What == "allreduce" && f.Size >= 64<<10 && f.Value > 0.2 {
+			t.Errorf("goes on without the rank: %+v", f)
+		}
+	}
+}
+
 // TestOffload: what cards and switches do for all ranks is faster than messages are, the
 // barrier the more so the more ranks there are.
 func TestOffload(t *testing.T) {

@@ -45,6 +45,7 @@ func init() { // not an initialiser, as these refer to jobs and jobs to these
 	joints = append(joints, collectives("team", (*job).splitTeam)...)
 	joints = append(joints, joint{"team/split", "", splits})
 	joints = append(joints, upcJoints()...)
+	joints = append(joints, overlapJoints()...)
 }
 
 // times makes the operation of a joint of one that all ranks do, on a state of theirs.

@@ -513,6 +513,17 @@ func (e *Endpoint) landed(id uint32, m *message) (payload []byte, ok bool) {
 // Polling reports whether the caller is in a handler.
 func (e *Endpoint) Polling() bool { return e.poller != nil && e.poller == e.j.current }
 
+// Compute has the calling thread of e's rank compute for d of virtual time: it answers no peer meanwhile. Other
+// threads of the rank, such as those of gas.Config.Progress, go on beside it, as on a processor of their own.
+func Compute(e *Endpoint, d time.Duration) {
+	th := e.thread("compute")
+	at := min(max(e.clock, e.j.now)+e.work(min(Time(d), maxTime/Nanosecond)*Nanosecond), far)
+	th.state = ready
+	e.j.schedule(at, evRun, uint64(th.id))
+	th.stop()
+	e.clock = max(e.clock, at)
+}
+
 // Idle returns false, for park: waiting costs nothing here.
 func (e *Endpoint) Idle(int) bool { return false }
 

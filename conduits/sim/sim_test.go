@@ -51,3 +51,44 @@ func TestHalfRoundTrip(t *testing.T) {
 		})
 	}
 }
+
+// TestCompute: a rank that computes runs no handler, and is done after as long as it was to take; another thread of it
+// runs what arrives meanwhile.
+func TestCompute(t *testing.T) {
+	const work = time.Millisecond
+	for _, helped := range []bool{false, true} {
+		j := newJob(t, 2, sim.Config{})
+		eps := j.Endpoints()
+		conduits.Run(eps, func(i int) {
+			var ran time.Duration
+			e, err := am.Attach(eps[i], am.Config{Handlers: []am.Entry{{Index: 128, Name: "ping", Fn: func(*am.Token, []uint32, []byte) { ran = eps[i].Now() }}}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if i == 1 {
+				if err := e.RequestShort(0, 128); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			over := false
+			if helped {
+				conduits.Go(eps[0], func() { _ = e.Wait(nil, func() bool { return over }) })
+			}
+			start := eps[0].Now()
+			sim.Compute(j.Endpoint(0), work)
+			if took := eps[0].Now() - start; took != work {
+				t.Errorf("helped %v: %v of computing took %v", helped, work, took)
+			}
+			if early := ran > 0; early != helped || early && ran >= start+work {
+				t.Errorf("helped %v: the handler ran at %v, of %v to %v", helped, ran, start, start+work)
+			}
+			over = true
+			eps[0].Wake(0)
+			if err := e.Wait(nil, func() bool { return ran > 0 }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
