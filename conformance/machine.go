@@ -214,7 +214,7 @@ var actions = []action{
 	{"getVector", 2, transferForms},
 	{"atomic", 10, append([]string{"named", "named"}, transferForms...)},
 	{"addAll", 2, nil},
-	{"signal", 3, []string{"", "put", "putnb"}},
+	{"signal", 4, []string{"", "put", "putnb", "get", "getnb"}},
 	{"await", 3, []string{"", "put", "all", "any", "some"}},
 	{"test", 1, nil},
 	{"wait", 3, nil},

@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -420,7 +422,18 @@ func (m *model) signal(s Step) {
 		runs = append(runs, rest)
 	}
 	to, sig := addr(s.At+8), addr(s.At)
-	handles := s.Form == "putnb"
+	handles, gets := strings.HasSuffix(s.Form, "nb"), strings.HasPrefix(s.Form, "get")
+	var there []byte // what a get finds, if it is good
+	if uint(s.Peer) < uint(m.n) && s.At >= 0 && s.At+8 <= len(m.mem[s.Peer]) {
+		mem := m.mem[s.Peer][s.At+8:]
+		there = slices.Clone(mem[:min(len(data), len(mem))])
+	}
+	read := func(got []byte, err error) error {
+		if err == nil && !bytes.Equal(got, there) {
+			err = fmt.Errorf("a get with signal has %x, want %x", got, there)
+		}
+		return err
+	}
 	how := s
 	how.Form = ""
 	if handles {
@@ -429,18 +442,29 @@ func (m *model) signal(s Step) {
 	if !m.access(how, true, extended.Puts, runs, wants, func(a *actor, _ *flight) forms {
 		return forms{
 			block: func() error {
-				if s.Form == "" {
+				switch {
+				case s.Form == "":
 					return a.x.Signal(s.Peer, sig, op, s.Value)
+				case gets:
+					b := make([]byte, len(data))
+					return read(b, a.x.GetSignal(s.Peer, to, b, sig, op, s.Value))
 				}
 				return a.x.PutSignal(s.Peer, to, data, sig, op, s.Value)
 			},
-			nb: func() (extended.Handle, error) { return a.x.PutSignalNB(s.Peer, to, data, sig, op, s.Value) },
+			nb: func() (extended.Handle, error) {
+				if gets {
+					b := make([]byte, len(data))
+					h, err := a.x.GetSignalNB(s.Peer, to, b, sig, op, s.Value)
+					return h, read(b, err)
+				}
+				return a.x.PutSignalNB(s.Peer, to, data, sig, op, s.Value)
+			},
 		}
 	}) {
 		return
 	}
 	m.signalled(s.Peer, s.At, op, s.Value)
-	if s.Form != "" {
+	if s.Form != "" && !gets {
 		copy(m.mem[s.Peer][min(s.At+8, len(m.mem[s.Peer])):], data)
 	}
 }

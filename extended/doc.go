@@ -74,7 +74,7 @@
 // a load before a store that came first.
 //
 // Atomics (Load, Store, Swap, CompareAndSwap, the Fetch forms and those without
-// result, the forms that take an AtomicOp, Signal, PutSignal's signal) are
+// result, the forms that take an AtomicOp, Signal, the signals of PutSignal and GetSignal) are
 // sequentially consistent: there is one order of all of them, by all ranks and on all
 // words, in which those of one goroutine stand as in its program and a load yields
 // what the last store before it has written. This is so whether they are direct

@@ -89,14 +89,8 @@ func (x *Initiator) signal(what string, rank int, sig segment.NLA, op SignalOp, 
 // sees the signal sees the data. Both addresses are checked before anything is moved, if
 // they are in the segment; see the package comment. src may be reused when PutSignal returns.
 func (x *Initiator) PutSignal(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) error {
-	const what = "extended: put with signal"
-	if err := x.checkSignal(what, rank, sig, op); err != nil {
-		return err
-	}
-	if err := x.Put(rank, to, src); err != nil {
-		return err
-	}
-	return x.signal(what, rank, sig, op, value)
+	_, err := moveSignal(x, "extended: put with signal", conduits.Put, rank, to, src, sig, op, value, false)
+	return err
 }
 
 // PutSignalNB is PutSignal with a handle for the signal. Where the data has to
@@ -104,24 +98,45 @@ func (x *Initiator) PutSignal(rank int, to segment.NLA, src []byte, sig segment.
 // waits until the data has arrived; the signal's completion is what the handle
 // names. src may be reused when PutSignalNB returns.
 func (x *Initiator) PutSignalNB(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) (Handle, error) {
-	const what = "extended: non-blocking put with signal"
-	if err := x.checkSignal(what, rank, sig, op); err != nil {
+	return moveSignal(x, "extended: non-blocking put with signal", conduits.Put, rank, to, src, sig, op, value, true)
+}
+
+// GetSignal gets dst from address from of rank, and then does Signal: a goroutine of that rank that sees the signal
+// may write to what was got (Nüssle 2008, table 7-2: a get that notifies its responder). Checked as PutSignal is.
+func (x *Initiator) GetSignal(rank int, from segment.NLA, dst []byte, sig segment.NLA, op SignalOp, value uint64) error {
+	_, err := moveSignal(x, "extended: get with signal", conduits.Get, rank, from, dst, sig, op, value, false)
+	return err
+}
+
+// GetSignalNB is GetSignal with a handle for the signal: it returns when dst has the data.
+func (x *Initiator) GetSignalNB(rank int, from segment.NLA, dst []byte, sig segment.NLA, op SignalOp, value uint64) (Handle, error) {
+	return moveSignal(x, "extended: non-blocking get with signal", conduits.Get, rank, from, dst, sig, op, value, true)
+}
+
+// moveSignal puts or gets mem, and signals; nb begins the signal alone.
+func moveSignal(x *Initiator, what string, verb conduits.Verb, rank int, a segment.NLA, mem []byte, sig segment.NLA, op SignalOp, value uint64, nb bool) (Handle, error) {
+	err := checkSignal(x, what, rank, sig, op)
+	if err == nil && nb {
+		err = x.admit()
+	}
+	switch {
+	case err != nil:
+	case verb == conduits.Get:
+		err = x.Get(rank, a, mem)
+	default:
+		err = x.Put(rank, a, mem)
+	}
+	if err != nil {
 		return 0, err
 	}
-	if err := x.admit(); err != nil {
+	if nb && x.views.word64(rank, sig) == nil {
+		q := signalOf(what, rank, sig, op, value)
+		return q.begun(x)
+	}
+	if err := x.signal(what, rank, sig, op, value); err != nil || !nb {
 		return 0, err
 	}
-	if err := x.Put(rank, to, src); err != nil {
-		return 0, err
-	}
-	if x.views.word64(rank, sig) != nil {
-		if err := x.signal(what, rank, sig, op, value); err != nil {
-			return 0, err
-		}
-		return x.complete(what, rank)
-	}
-	q := signalOf(what, rank, sig, op, value)
-	return q.begun(x)
+	return x.complete(what, rank)
 }
 
 // signalOf is a signal that load and store do not reach.
@@ -135,7 +150,7 @@ func signalOf(what string, rank int, sig segment.NLA, op SignalOp, value uint64)
 	return q
 }
 
-func (x *Initiator) checkSignal(what string, rank int, sig segment.NLA, op SignalOp) error {
+func checkSignal(x *Initiator, what string, rank int, sig segment.NLA, op SignalOp) error {
 	if op > SignalAdd {
 		return errBadSignal(what, op)
 	}
@@ -213,7 +228,7 @@ func (x *Initiator) ownBeyond(a segment.NLA) (v uint64, ok bool) {
 	return v, ok
 }
 
-func (x *Initiator) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
+func checkOwnAll(x *Initiator, what string, sigs []segment.NLA, c Cmp) error {
 	for i, a := range sigs {
 		if x.checkOwn(what, a, c) != nil {
 			return x.checkOwn(fmt.Sprintf("%s: word %d of %d", what, i, len(sigs)), a, c)
@@ -283,7 +298,7 @@ func (x *Initiator) waitWords(w *waiter, what waitKind, sigs []segment.NLA, inde
 // WaitUntilAll is WaitUntil for all of sigs: it returns when, looking at one
 // after the other, it has found each to compare. An empty list succeeds.
 func (x *Initiator) WaitUntilAll(sigs []segment.NLA, c Cmp, value uint64) error {
-	if err := x.checkOwnAll("extended: wait until all", sigs, c); err != nil {
+	if err := checkOwnAll(x, "extended: wait until all", sigs, c); err != nil {
 		return err
 	}
 	if len(sigs) == 0 {
@@ -304,7 +319,7 @@ func (x *Initiator) WaitUntilAny(sigs []segment.NLA, after int, c Cmp, value uin
 	if after < -1 || after >= len(sigs) {
 		return -1, errs.BadArg("%s: begin after index %d of %d words", what, after, len(sigs))
 	}
-	if err := x.checkOwnAll(what, sigs, c); err != nil {
+	if err := checkOwnAll(x, what, sigs, c); err != nil {
 		return -1, err
 	}
 	i, _, err := x.waitWords(x.table.getWaiter(), waitWordsAny, sigs, after+1, c, value)
@@ -321,7 +336,7 @@ func (x *Initiator) WaitUntilSome(found []int, sigs []segment.NLA, c Cmp, value 
 	if len(sigs) == 0 {
 		return found, errs.BadArg("%s: there are no words to wait for", what)
 	}
-	if err := x.checkOwnAll(what, sigs, c); err != nil {
+	if err := checkOwnAll(x, what, sigs, c); err != nil {
 		return found, err
 	}
 	hit, _, err := x.waitWords(x.table.getWaiter(), waitWordsAny, sigs, 0, c, value)
@@ -338,7 +353,7 @@ func (x *Initiator) WaitUntilSome(found []int, sigs []segment.NLA, c Cmp, value 
 
 // TestUntilSome is WaitUntilSome without waiting, and without polling.
 func (x *Initiator) TestUntilSome(found []int, sigs []segment.NLA, c Cmp, value uint64) ([]int, error) {
-	if err := x.checkOwnAll("extended: test until some", sigs, c); err != nil {
+	if err := checkOwnAll(x, "extended: test until some", sigs, c); err != nil {
 		return found, err
 	}
 	for i, a := range sigs {

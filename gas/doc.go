@@ -68,7 +68,7 @@
 //   - an atomic by which it sees what the writer stored with an atomic after
 //     writing ([Store], [FetchAdd] and so on), alone or in [Node.Wait];
 //   - [WaitUntil] and its kin for one, all, any or some of many flags, for
-//     what [Ptr.PutSignal] brought;
+//     what [Ptr.PutSignal] brought, and may overwrite what [Ptr.GetSignal] has read;
 //   - taking a [Lock] that the writer has given back;
 //   - a call from the writer, or its answer.
 //

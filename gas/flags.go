@@ -46,9 +46,18 @@ func (p Ptr[T]) PutSignalNB(n *Node, src []T, flag Ptr[uint64], op SignalOp, v u
 	return n.x.PutSignalNB(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), op, v)
 }
 
-// checkSignal returns the error of a put of src to p that signals flag.
-func (p Ptr[T]) checkSignal(n *Node, op string, src []T, flag Ptr[uint64]) error {
-	if err := n.check(op, p.w, uint64(len(bytesOf(src)))); err != nil {
+// GetSignal loads the elements of dst from p on and then has op change flag, a word on the same rank, by v, and wakes
+// its waiters there: a rank that sees the flag changed may store to the elements, which have been read.
+func (p Ptr[T]) GetSignal(n *Node, dst []T, flag Ptr[uint64], op SignalOp, v uint64) error {
+	if err := p.checkSignal(n, "gas: GetSignal", dst, flag); err != nil {
+		return err
+	}
+	return n.x.GetSignal(p.Rank(), p.NLA(), bytesOf(dst), flag.NLA(), op, v)
+}
+
+// checkSignal returns the error of a put or a get of s at p that signals flag.
+func (p Ptr[T]) checkSignal(n *Node, op string, s []T, flag Ptr[uint64]) error {
+	if err := n.check(op, p.w, uint64(len(bytesOf(s)))); err != nil {
 		return err
 	}
 	if p.Rank() != flag.Rank() {

@@ -50,6 +50,51 @@ func TestPutSignal(t *testing.T) {
 	})
 }
 
+// TestGetSignal: each rank has a buffer that the rank before it reads, and writes it anew once that has told so; what is
+// read is of one round.
+func TestGetSignal(t *testing.T) {
+	const rounds, length = 50, 300
+	everywhere(t, small(3), func(n *Node) error {
+		data, err := NewSlice[uint32](n, length)
+		if err != nil {
+			return err
+		}
+		flags, err := NewSlice[uint64](n, 2)
+		if err != nil {
+			return err
+		}
+		ready, read := flags, flags.Add(1)
+		next, before := (n.Rank()+1)%n.Size(), (n.Rank()+n.Size()-1)%n.Size()
+		own, got := make([]uint32, length), make([]uint32, length)
+		for round := range uint64(rounds) {
+			for i := range own {
+				own[i] = uint32(round)<<16 + uint32(n.Rank())<<12 + uint32(i)
+			}
+			if v, err := WaitUntil(n, read, Ge, round); err != nil || v != round {
+				return fmt.Errorf("round %d was read %d times: %w", round, v, err)
+			}
+			if err := data.PutSlice(n, own); err != nil {
+				return err
+			}
+			if err := Store(n, ready.On(before), round+1); err != nil {
+				return err
+			}
+			if _, err := WaitUntil(n, ready, Ge, round+1); err != nil {
+				return err
+			}
+			if err := data.On(next).GetSignal(n, got, read.On(next), SignalAdd, 1); err != nil {
+				return err
+			}
+			for i, v := range got {
+				if want := uint32(round)<<16 + uint32(next)<<12 + uint32(i); v != want {
+					return fmt.Errorf("round %d: element %d of rank %d is %#x, want %#x", round, i, next, v, want)
+				}
+			}
+		}
+		return n.Barrier()
+	})
+}
+
 func TestSignalRefuses(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
 		p, err := NewSlice[uint64](n, 4)
@@ -57,6 +102,9 @@ func TestSignalRefuses(t *testing.T) {
 			return err
 		}
 		other := p.On(1 - n.Rank())
+		if err := wantErr(p.GetSignal(n, []uint64{1}, other, SignalAdd, 1), ErrBadArg, "GetSignal: data"); err != nil {
+			return err
+		}
 		if err := wantErr(p.PutSignal(n, []uint64{1}, other, SignalAdd, 1), ErrBadArg, "different ranks"); err != nil {
 			return err
 		}
