@@ -83,6 +83,43 @@ func TestUnlockGrants(t *testing.T) {
 	}
 }
 
+// TestUnlockLast: a holder whose queue ends, while a rank comes behind it that has found so already, grants the lock
+// to that one; and its waiter is not used anew before that rank has been there.
+func TestUnlockLast(t *testing.T) {
+	const other = 128
+	for _, direct := range []bool{false, true} {
+		for _, early := range []bool{false, true} { // whether it is the head by then
+			x, j, state, tail := lockJob(direct)
+			l := x.LockAt(1, at(lockOff))
+			x.theLocks().hold(x, remoteAt(1, at(lockOff)), exclusive, at(waiterOff))
+			own, behind := remoteAt(0, at(waiterOff)), remoteAt(1, at(other))
+			next := wordIn(j.segs[0], waiterOff)
+			*state, *tail = uint64(queued+own.operand()), uint64(behind)
+			*wordIn(j.segs[0], waiterOff+nodeTurn) = granted
+			want := int64(0)
+			if early {
+				*next, *state, *wordIn(j.segs[1], lockOff+lockHead) = gone, *state+queued, uint64(behind)
+				want = queued + behind.operand()
+			}
+			if err := l.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			if *next != gone || int64(*state) != want || *tail != uint64(behind) || (*wordIn(j.segs[1], other+nodeTurn) == granted) != early {
+				t.Errorf("direct %v, early %v: next %#x, state %#x, not %#x, tail %#x, turn %d", direct, early, *next, *state, want, *tail, *wordIn(j.segs[1], other+nodeTurn))
+			}
+			h := x.theLocks()
+			x.lockMemory = func() (segment.NLA, error) { return at(2 * waiterOff), nil }
+			if w, err := h.borrow(x); err != nil || w != at(2*waiterOff) {
+				t.Errorf("direct %v, early %v: waiter %v is used anew (%v)", direct, early, w, err)
+			}
+			*next = uint64(behind)
+			if w, err := h.borrow(x); err != nil || w != at(waiterOff) {
+				t.Errorf("direct %v, early %v: waiter %v is new (%v)", direct, early, w, err)
+			}
+		}
+	}
+}
+
 // TestUnlockFails: a lock whose state cannot be changed is held still, unless the job has failed.
 func TestUnlockFails(t *testing.T) {
 	for _, job := range []bool{false, true} {

@@ -230,6 +230,25 @@ func failAsTold(n *Node) error {
 			return err
 		}
 	}
+	var l Lock
+	if where := os.Args[2]; where == "lock" || where == "queue" { // rank 1 holds it, or waits for it
+		var err error
+		if l, err = NewLock(n); err != nil {
+			return err
+		}
+		if n.Rank() == 0 == (where == "queue") && n.Rank() < 2 {
+			err = l.Lock(n)
+		}
+		if err := errors.Join(err, n.Barrier()); err != nil {
+			return err
+		}
+		if where == "queue" && n.Rank() == 1 {
+			go l.Lock(n)
+			if err := entered(n, l, -1); err != nil {
+				return err
+			}
+		}
+	}
 	if n.Rank() == 1 {
 		switch os.Args[1] {
 		case "error":
@@ -245,6 +264,15 @@ func failAsTold(n *Node) error {
 		}
 	}
 	switch os.Args[2] {
+	case "lock":
+		return l.Lock(n)
+	case "queue":
+		if n.Rank() == 2 {
+			if err := entered(n, l, 1); err != nil {
+				return err
+			}
+			return l.Lock(n)
+		}
 	case "barrier":
 		return n.Barrier()
 	case "new":
@@ -342,8 +370,8 @@ func TestProcessFails(t *testing.T) {
 		"exit":   {42, nil},
 		"kill":   {128 + 9, nil},
 	} {
-		for _, where := range []string{"barrier", "new", "call", "wait"} {
-			if testing.Short() && where != "wait" {
+		for _, where := range []string{"barrier", "new", "call", "wait", "lock", "queue"} {
+			if locks := where == "lock" || where == "queue"; testing.Short() && where != "wait" || locks && how != "kill" {
 				continue
 			}
 			r := testjob.RunConfig(t, 3, "fail", testjob.Config{Args: []string{how, where}}).Want(t, c.status)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/sim"
 )
 
 // Under an exclusive lock plain memory of another rank is safe to change, and
@@ -387,11 +389,11 @@ func TestLockReleasedWhileEntered(t *testing.T) {
 	}
 }
 
-// entered waits until rank r is the last in the queue of l.
+// entered waits until rank r is the last in the queue of l, or any if r is -1.
 func entered(n *Node, l Lock, r int) error {
 	for {
-		w, err := l.Word().Get(n)
-		if err != nil || w.tail != 0 && int(w.tail>>40) == r {
+		tail, err := Load(n, Field(l.Word(), func(w *LockWord) *uint64 { return &w.tail }))
+		if err != nil || tail != 0 && (r < 0 || int(tail>>40) == r) {
 			return err
 		}
 		n.Poll()
@@ -625,3 +627,108 @@ var callerWaits = RegisterTask("test.callerWaits", func(c *Call, _ struct{}) (bo
 	c.Node.ep.Fail(errors.New("the waiter fails"))
 	return true, nil
 })
+
+// lockSeeds is how many orders of messages TestLockSeeds tries, and lockSeed which one conduit lock-sim makes.
+const lockSeeds = 60
+
+var lockSeed atomic.Uint64
+
+func init() {
+	conduits.Register(conduits.Conduit{Name: "lock-sim", Local: func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+		j, err := sim.New(n, sim.Config{Seed: lockSeed.Load(), Faults: sim.Faults{Jitter: 20 * sim.Microsecond}})
+		if err != nil {
+			return nil, err
+		}
+		return j.Endpoints(), nil
+	}})
+}
+
+// lockTask locks on top of what a rank waits for.
+var lockTask = RegisterTask("test.lockTask", func(c *Call, p Ptr[lockedCount]) (bool, error) {
+	return true, countLocked(c.Node, p, true)
+})
+
+// lockedCount is what a lock guards: two words that only those inside see apart.
+type lockedCount struct {
+	lock LockWord
+	a, b int64
+}
+
+// countLocked counts both words of p up under its lock, or sees them equal under a shared hold.
+func countLocked(n *Node, p Ptr[lockedCount], alone bool) error {
+	l := LockAt(Field(p, func(c *lockedCount) *LockWord { return &c.lock }))
+	a, b := Field(p, func(c *lockedCount) *int64 { return &c.a }), Field(p, func(c *lockedCount) *int64 { return &c.b })
+	lock, unlock := l.RLock, l.RUnlock
+	if alone {
+		lock, unlock = l.Lock, l.Unlock
+	}
+	if err := lock(n); err != nil {
+		return err
+	}
+	v, err := a.Get(n)
+	if err == nil && alone {
+		err = a.Put(n, v+1)
+	}
+	if err == nil { // it does not poll: a task on top could not have the lock
+		w, failed := b.Get(n)
+		if err = failed; err == nil && v != w {
+			err = fmt.Errorf("rank %d finds %d and %d: another rank is inside", n.Rank(), v, w)
+		}
+		if err == nil && alone {
+			err = b.Put(n, w+1)
+		}
+	}
+	return errors.Join(err, unlock(n))
+}
+
+// TestLockSeeds: whatever the order of messages, a lock is held by one or shared, no rank waits for ever, and nothing
+// is left of the queue, while tasks that want the lock run on top of waits for it.
+func TestLockSeeds(t *testing.T) {
+	const ranks, rounds = 5, 8
+	for seed := range lockSeeds {
+		lockSeed.Store(uint64(seed))
+		err := Run(Config{Conduit: "lock-sim", Ranks: ranks, SegmentSize: 1 << 20}, func(n *Node) error {
+			p, err := New[lockedCount](n)
+			if err != nil {
+				return err
+			}
+			p = p.On(seed % ranks)
+			var tasks []Future[bool]
+			for i := range rounds {
+				k := (seed*7 + i*5 + n.Rank()*3) % 11
+				if k < 4 {
+					f, err := lockTask.Go(n, (n.Rank()+1+k)%ranks, p)
+					if err != nil {
+						return err
+					}
+					tasks = append(tasks, f)
+				}
+				if err := countLocked(n, p, k%2 == 0); err != nil {
+					return fmt.Errorf("round %d: %w", i, err)
+				}
+			}
+			if _, err := WaitAll(tasks...); err != nil {
+				return err
+			}
+			mine := 0
+			for i := range rounds {
+				k := (seed*7 + i*5 + n.Rank()*3) % 11
+				mine += 1 - k%2
+				if k < 4 {
+					mine++
+				}
+			}
+			want, err := AllReduce(n, mine, Sum)
+			if err != nil {
+				return err
+			}
+			if c, err := p.Get(n); err != nil || c.a != int64(want) || c.b != c.a || c.lock.state != 0 || c.lock.tail != 0 {
+				return fmt.Errorf("%d rounds are counted as %+v (%w)", want, c, err)
+			}
+			return n.Barrier()
+		})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
