@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
@@ -138,6 +139,46 @@ func TestPrepareRefuses(t *testing.T) {
 					return fmt.Errorf("prepared for rank 2 of 2: %v", err)
 				}
 				return n.meet()
+			})
+		})
+	}
+}
+
+// TestPreparedWithoutCredit: a rank whose first access to exposed memory is prepared, when it has no credit for a message to the owner,
+// sends that while it waits.
+func TestPreparedWithoutCredit(t *testing.T) {
+	const nothing = am.HandlerID(128)
+	for _, w := range worlds {
+		t.Run(w.name, func(t *testing.T) {
+			s := tiny(2)
+			s.budget = 5000
+			s.handlers = func(*node) []am.Entry {
+				return []am.Entry{{Index: nothing, Name: "nothing", Args: 0, Fn: func(*am.Token, []uint32, []byte) {}}}
+			}
+			var exposed atomic.Uint64
+			job(t, w.open(t, 2, 0), s, func(n *node) error {
+				if n.x.Rank() == 1 {
+					a, err := n.x.Expose(make([]byte, 8), segment.RightsAll, segment.AnyPeer)
+					if err != nil {
+						return err
+					}
+					exposed.Store(uint64(a))
+				}
+				if err := n.meet(); err != nil || n.x.Rank() == 1 {
+					return errors.Join(err, n.meet())
+				}
+				for sent := true; sent; {
+					var err error
+					if sent, err = n.e.TryRequestShort(1, nothing); err != nil {
+						return err
+					}
+				}
+				p, err := extended.PreparePut(n.x, 1, segment.NLA(exposed.Load()), []byte("12345678"))
+				if err != nil {
+					return err
+				}
+				h, err := p.Start()
+				return errors.Join(err, n.x.Wait(h), p.Free(), n.meet())
 			})
 		})
 	}

@@ -35,6 +35,7 @@ func (x *Route) Hold(rank int, a segment.NLA, n uint64) (*Held, error) {
 		return nil, nil
 	}
 	h := &Held{x: x, rank: rank, buckets: int(buckets)}
+	x.advances()
 	x.mu.Lock()
 	ok := x.held[rank]+h.buckets+l.maxBuckets <= l.Share
 	if ok {

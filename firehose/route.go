@@ -3,6 +3,7 @@ package firehose
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
@@ -34,6 +35,7 @@ type Route struct {
 	all   []*access // by index
 	free  *access
 	ready conc.Queue[*access] // given, denied, partly
+	once  sync.Once           // advances
 	held  map[int]int         // buckets that are held, by rank
 	pins  []*pin              // of what was held
 }
@@ -262,6 +264,9 @@ const (
 // less.
 const Cookie = 1 << 62
 
+// advances has the rank's waits call advance. A rank that has no access is not to be slowed down.
+func (x *Route) advances() { x.once.Do(func() { x.e.Advance(x.advance) }) }
+
 // claim makes an access of a free record or a new one.
 func (x *Route) claim(a *conduits.Access) *access {
 	x.mu.Lock()
@@ -269,8 +274,8 @@ func (x *Route) claim(a *conduits.Access) *access {
 	if p != nil {
 		x.free = p.next
 	} else {
-		if x.all == nil { // a rank that has none is not to be slowed down
-			x.e.Advance(x.advance)
+		if x.all == nil {
+			x.advances()
 		}
 		p = &access{x: x, index: uint32(len(x.all))}
 		p.pin.then, p.cond = p.then, p.came.Load
