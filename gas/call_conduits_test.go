@@ -25,6 +25,8 @@ func init() {
 		return j.Endpoints(), nil
 	}})
 	conduits.Register(conduits.Conduit{Name: "calls-apart", Local: chaos.Local(shm.Local, chaos.Config{HideNeighbours: true})})
+	// Neighbours whose messages come in any order: a call overtakes pieces of its argument.
+	conduits.Register(conduits.Conduit{Name: "calls-mixed", Local: chaos.Local(shm.Local, chaos.Config{Seed: 5})})
 	conduits.Register(conduits.Conduit{Name: "calls-killed", Local: chaos.Local(shm.Local, chaos.Config{
 		Seed: 3, HideNeighbours: true, Kill: []chaos.Kill{{Rank: 1, After: 3000}},
 	})})
@@ -103,7 +105,7 @@ func callsOnce(t *testing.T, conduit string) {
 // TestLargeValuesMoveOnce: of values that no message carries none of the bytes travel in messages but between
 // neighbours, nothing is left of them at either rank, and a result that is the argument arrives as that was.
 func TestLargeValuesMoveOnce(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "calls-sim", "hidden"} {
+	for _, conduit := range []string{"shm", "calls-mixed", "udp", "calls-sim", "hidden"} {
 		t.Run(conduit, func(t *testing.T) {
 			cfg := small(2)
 			cfg.Conduit = conduit
