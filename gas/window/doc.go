@@ -31,7 +31,7 @@
 //
 // Transfers are those of package gas: one-sided, and by load and store where a rank is in reach. Fence is mutual immediate puts, as Nüssle
 // 2008, section 8.6, makes it, of a word each, to one rank a round of which there are as many as the logarithm of the ranks. Post and
-// Complete are a word each, stored at the other side, where Start and Wait sleep for it; in the operands of tables
+// Complete are a word each, put to the other side, where Start and Wait sleep for it; in the operands of tables
 // 7-5 and 7-6 there both are variables of the target, on which a start has to be repeated. The lock is a gas.Lock. A window takes, of each
 // rank, its memory, 40 bytes, and 32 for each rank of the group.
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -15,6 +16,7 @@ type Window[T any] struct {
 	size    int
 	parts   []part[T]
 	words   *gas.TeamSlice[uint64] // of each rank, see lockAt
+	told    *extended.Region       // what tell has begun
 	handles []gas.Handle           // of shapes under way
 
 	fences          uint64
@@ -83,7 +85,7 @@ func New[T any](g gas.Group, p gas.Ptr[T], count int) (*Window[T], error) {
 			return nil, errs.BadArg("window: New: rank %d has no memory at %v for what it asked, as its own error says", r, q.At)
 		}
 	}
-	w.epochs = make([]epoch, w.size)
+	w.epochs, w.told = make([]epoch, w.size), w.n.Layers().Extended.NewRegion()
 	if w.words, err = gas.NewTeamSlice[uint64](g, w.doneAt(w.size)); err != nil {
 		return nil, fmt.Errorf("window: New: %w", err)
 	}
@@ -234,6 +236,16 @@ func (w *Window[T]) sync() error {
 // word is one of words, of rank.
 func (w *Window[T]) word(rank, i int) gas.Ptr[uint64] { return w.words.On(rank).Add(i) }
 
+// tell sets one of rank's words, for which that may wait, and does not wait: a put of a word, which ends the wait when it has
+// arrived, where load and store do not reach it.
+func (w *Window[T]) tell(rank, i int, v uint64) error {
+	p := w.word(rank, i)
+	if w.n.Neighbour(p.Rank()) || p.NLA().Exposed() {
+		return gas.StoreNBI(w.n, p, v)
+	}
+	return w.told.PutValueNBI(p.Rank(), p.NLA(), v, 8)
+}
+
 // await waits for one of this rank's own words.
 func (w *Window[T]) await(op string, i int, v uint64) error {
 	_, err := gas.WaitUntil(w.n, w.word(w.g.Rank(), i), gas.Ge, v)
@@ -253,7 +265,7 @@ func (w *Window[T]) Fence() error {
 	}
 	w.fences++
 	for k, d := 0, 1; d < w.size; k, d = k+1, 2*d {
-		if err := gas.StoreNBI(w.n, w.word((w.g.Rank()+d)%w.size, fenceAt+k), w.fences); err != nil {
+		if err := w.tell((w.g.Rank()+d)%w.size, fenceAt+k, w.fences); err != nil {
 			return err
 		}
 		if err := w.await("Fence", fenceAt+k, w.fences); err != nil {
@@ -290,7 +302,7 @@ func (w *Window[T]) Post(ranks ...int) error {
 	}
 	for _, r := range ranks {
 		w.epochs[r].posts++
-		if err := gas.StoreNBI(w.n, w.word(r, w.postAt(w.g.Rank())), w.epochs[r].posts); err != nil {
+		if err := w.tell(r, w.postAt(w.g.Rank()), w.epochs[r].posts); err != nil {
 			return err
 		}
 	}
@@ -322,7 +334,7 @@ func (w *Window[T]) Complete() error {
 		e := &w.epochs[r]
 		e.open = false
 		if err == nil {
-			err = gas.StoreNBI(w.n, w.word(r, w.doneAt(w.g.Rank())), e.starts)
+			err = w.tell(r, w.doneAt(w.g.Rank()), e.starts)
 		}
 	}
 	w.started = w.started[:0]
@@ -395,6 +407,9 @@ func (w *Window[T]) Delete() error {
 		return err
 	}
 	if err := w.sync(); err != nil {
+		return err
+	}
+	if err := w.told.Sync(extended.All); err != nil {
 		return err
 	}
 	words := w.words
