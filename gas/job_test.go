@@ -102,7 +102,7 @@ func everything(n *Node) error {
 		if err != nil {
 			return err
 		}
-		if acc.lock != (LockWord{}) {
+		if acc.lock.state != 0 || acc.lock.tail != 0 {
 			return fmt.Errorf("account %d is left locked: %+v", i, acc.lock)
 		}
 		sum += acc.balance

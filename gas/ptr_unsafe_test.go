@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -17,7 +18,7 @@ func TestPtrIsOneWord(t *testing.T) {
 	if s := unsafe.Sizeof(Ptr[[3]byte]{}); s != 8 {
 		t.Errorf("a Ptr has %d bytes", s)
 	}
-	if s := unsafe.Sizeof(LockWord{}); s != 16 {
+	if s := unsafe.Sizeof(LockWord{}); s != extended.LockSize {
 		t.Errorf("a LockWord has %d bytes", s)
 	}
 	if err := CheckType[Ptr[int]](); err != nil {
