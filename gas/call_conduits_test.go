@@ -30,6 +30,9 @@ func init() {
 	conduits.Register(conduits.Conduit{Name: "calls-killed", Local: chaos.Local(shm.Local, chaos.Config{
 		Seed: 3, HideNeighbours: true, Kill: []chaos.Kill{{Rank: 1, After: 3000}},
 	})})
+	conduits.Register(conduits.Conduit{Name: "calls-killed-near", Local: chaos.Local(shm.Local, chaos.Config{
+		Seed: 3, Kill: []chaos.Kill{{Rank: 1, After: 3000}},
+	})})
 }
 
 var (
@@ -201,10 +204,20 @@ var (
 // TestRankDiesAmidLargeCalls: a rank dies while large arguments and results are on their way
 // to and from it. Its callers hear of it.
 func TestRankDiesAmidLargeCalls(t *testing.T) {
+	for _, conduit := range []string{"calls-killed", "calls-killed-near"} {
+		for _, size := range []int{30000, 200000} {
+			rankDiesAmidLargeCalls(t, conduit, size)
+		}
+	}
+}
+
+func rankDiesAmidLargeCalls(t *testing.T, conduit string, size int) {
 	cfg := small(3)
-	cfg.Conduit = "calls-killed"
-	var heard atomic.Int32
-	err := Run(cfg, func(n *Node) error {
+	cfg.Conduit = conduit
+	var heard, calls atomic.Int32
+	var others [3]error
+	err := Run(cfg, func(n *Node) (err error) {
+		defer func() { others[n.Rank()] = err }()
 		if n.Rank() == 1 {
 			return n.Wait(func() bool { return false })
 		}
@@ -213,9 +226,9 @@ func TestRankDiesAmidLargeCalls(t *testing.T) {
 			if i%2 == 0 {
 				f = taskLetter
 			}
-			l := letterOf(i, 30000)
+			l := letterOf(i, size)
 			got, err := f.Call(n, 1, l)
-			if err == nil && !got.equal(letterOf(i, 30000).answer()) {
+			if err == nil && !got.equal(letterOf(i, size).answer()) {
 				return errors.New("another letter")
 			}
 			if err != nil {
@@ -224,10 +237,11 @@ func TestRankDiesAmidLargeCalls(t *testing.T) {
 				}
 				return err
 			}
+			calls.Add(1)
 		}
 	})
-	if !errors.Is(err, ErrPeer) || heard.Load() != 2 {
-		t.Errorf("%d callers heard of it: %v", heard.Load(), err)
+	if !errors.Is(err, ErrPeer) || heard.Load() != 2 || calls.Load() == 0 {
+		t.Errorf("%s, %d bytes: after %d calls %d callers heard of it: %v; %v", conduit, size, calls.Load(), heard.Load(), err, others)
 	}
 }
 

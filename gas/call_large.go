@@ -372,7 +372,15 @@ func (l *large) deliver(f *function, dst int, parts [][]byte) (number uint32, er
 			break
 		}
 	}
-	return number, errors.Join(err, n.x.WaitAll(hs[:len(parts)]))
+	return number, gone(dst, errors.Join(err, n.x.WaitAll(hs[:len(parts)])))
+}
+
+// gone is err, of an access to what rank has registered for a value: that is taken back before only if rank ends.
+func gone(rank int, err error) error {
+	if errors.Is(err, segment.ErrFault) {
+		return &conduits.PeerError{Rank: rank, Err: err}
+	}
+	return err
 }
 
 // cut calls do for all pieces of parts, until it fails.
@@ -698,7 +706,7 @@ func (l *large) fetch(src int, number uint32, list []uint64, v *parcel) (err err
 	for i := 0; i < len(v.apart) && err == nil; i++ {
 		hs[i], err = n.x.GetNB(src, segment.NLA(list[2*i+1]), v.apart[i])
 	}
-	return errors.Join(err, n.x.WaitAll(hs[:len(v.apart)]))
+	return gone(src, errors.Join(err, n.x.WaitAll(hs[:len(v.apart)])))
 }
 
 // pull fills r by pieces of src's result.
