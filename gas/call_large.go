@@ -49,6 +49,8 @@ const (
 	pullWords   = 6 // number of the result and of its transfer, part, offset, length; taken has length 0
 
 	partBytes = 16 // of a result's part in its message
+
+	unrun = 1<<32 - 1 // in place of a function: its argument could not be put, and does not come
 )
 
 // The status of a result: 0, or statusFailed and the sentinels that the error matches.
@@ -372,7 +374,10 @@ func (l *large) deliver(f *function, dst int, parts [][]byte) (number uint32, er
 			break
 		}
 	}
-	return number, gone(dst, errors.Join(err, n.x.WaitAll(hs[:len(parts)])))
+	if err = gone(dst, errors.Join(err, n.x.WaitAll(hs[:len(parts)]))); err != nil {
+		_ = n.e.RequestShort(dst, handlerRun, unrun, 0, 0, number) // or the rank has failed
+	}
+	return number, err
 }
 
 // gone is err, of an access to what rank has registered for a value: that is taken back before only if rank ends.
@@ -516,6 +521,10 @@ func (l *large) onRun(t *am.Token, args []uint32, payload []byte) {
 	l.mu.Lock()
 	r := l.rooms[key]
 	l.mu.Unlock()
+	if r != nil && args[0] == unrun {
+		l.leave(key)
+		return
+	}
 	i := args[0] &^ noResult
 	if r == nil || r.run != nil || int(i) >= len(n.calls.table) || n.calls.table[i].fixed {
 		panic(fmt.Sprintf("gas: malformed call from rank %d, of function %d with argument %d", key.rank, i, key.number))
@@ -531,7 +540,12 @@ func (l *large) onRun(t *am.Token, args []uint32, payload []byte) {
 
 // ready runs a function whose argument is in the room of key.
 func (l *large) ready(t *am.Token, f *function, from requester, key roomOf, arg parcel) {
-	n := l.n
+	l.leave(key)
+	l.n.arrived(t, f, from, arg)
+}
+
+// leave ends the room of key, whose memory is the value's now.
+func (l *large) leave(key roomOf) {
 	l.mu.Lock()
 	r := l.rooms[key]
 	delete(l.rooms, key)
@@ -540,7 +554,6 @@ func (l *large) ready(t *am.Token, f *function, from requester, key roomOf, arg 
 	}
 	l.mu.Unlock()
 	l.shut(r)
-	n.arrived(t, f, from, arg)
 }
 
 // arrived runs a function that is not fixed, whose argument is there, and answers, or puts

@@ -299,6 +299,36 @@ func TestLettersInLanes(t *testing.T) {
 	}
 }
 
+// TestRoomIsLeft: the room of an argument that could not be put is given back.
+func TestRoomIsLeft(t *testing.T) {
+	everywhere(t, small(2), func(n *Node) error {
+		a, l := &asked{f: callLetter.function, dst: 1 - n.Rank(), parts: 1}, n.big()
+		l.mu.Lock()
+		l.asked[7] = a
+		l.mu.Unlock()
+		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{leastApart}), 7, 0); err != nil {
+			return err
+		}
+		if err := n.Wait(a.came.Load); err != nil || a.refused != "" {
+			return fmt.Errorf("room was refused: %s, %w", a.refused, err)
+		}
+		if err := n.Barrier(); err != nil { // both have made room
+			return err
+		}
+		if err := n.e.RequestShort(a.dst, handlerRun, unrun, 0, 0, 7); err != nil {
+			return err
+		}
+		if err := n.Wait(func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(l.rooms)+len(l.given) == 0
+		}); err != nil {
+			return err
+		}
+		return n.Barrier()
+	})
+}
+
 // TestInventedSize: a length that no memory has is refused, without memory for it.
 func TestInventedSize(t *testing.T) {
 	const invented = 1 << 50
