@@ -25,8 +25,11 @@ var overlapped = []struct {
 	name  string
 	start starter
 }{
-	{"overlap/put", startPut}, {"overlap/get", startGet}, {"overlap/long", startLong},
-	{"overlap/allreduce", startAllReduce}, {"overlap/broadcast", startBroadcast},
+	{"overlap/put", startPut},
+	{"overlap/get", startGet},
+	{"overlap/long", startLong},
+	{"overlap/allreduce", startAllReduce},
+	{"overlap/broadcast", startBroadcast},
 }
 
 const firstShared = 3
