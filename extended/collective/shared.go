@@ -19,8 +19,9 @@ type shared struct {
 	spins int      // see maxSpins
 	pair  *channel // of two ranks, else nil
 	lines channel
-	owed  awaited // for all ranks to come to the last call, if this rank has not seen them do so
-	now   awaited // what the call waits for, or the zero value. Written by the goroutine in the call, with Member.mu held.
+	flat  [2]group // all ranks' slots of level 0 of lines, by parity, if they are flatRanks at most
+	owed  awaited  // for all ranks to come to the last call, if this rank has not seen them do so
+	now   awaited  // what the call waits for, or the zero value. Written by the goroutine in the call, with Member.mu held.
 }
 
 // channel is slots that calls use one after the other. There are two of
@@ -29,7 +30,8 @@ type shared struct {
 // overwrites. So it also learns whether all have made the same call: a rank that has has the same word
 // there, and one that has not come yet an older one.
 //
-// Above fanIn ranks there are levels, which all-reductions use alone: the rank that finds the slots of
+// Above fanIn ranks there are levels, which all-reductions use alone (what up to flatRanks give for
+// another call without a root is read in their slots of level 0, shared.flat): the rank that finds the slots of
 // fanIn neighbouring ranks full combines them, and writes the slot of the next level. Several that
 // find them full at once write the same. So no rank needs the help of one that has come already.
 type channel struct {
@@ -55,6 +57,7 @@ type awaited struct {
 
 const (
 	fanIn       = 8
+	flatRanks   = 16
 	slotWords   = lineBytes / 8
 	pairWords   = slotWords / 2
 	sharedBytes = 8 * (slotWords - 1)
@@ -89,6 +92,14 @@ func (c *Member) useShared() {
 		}
 		s.lines.levels = append(s.lines.levels, g)
 	}
+	if n <= flatRanks {
+		for p := range s.flat {
+			for r := range n {
+				s.flat[p].slots = append(s.flat[p].slots, slotOfRank(ep, r, 0, p))
+			}
+			s.flat[p].at = c.rank
+		}
+	}
 	if n == 2 {
 		var g [2]group
 		for p := range g {
@@ -121,7 +132,7 @@ func (s *shared) of(a *Call) *channel {
 	if s == nil {
 		return nil
 	}
-	n := len(a.own)
+	n, most := len(a.own), fanIn
 	switch a.kind {
 	case kindAllReduce:
 		if a.unit > 0 {
@@ -131,15 +142,19 @@ func (s *shared) of(a *Call) *channel {
 	case kindScatter:
 		n *= s.c.size
 	case kindReduceScatter:
-		n = len(a.all)
-	case kindBroadcast, kindReduce, kindGather, kindAllGather, kindExchange, kindScan, kindExclusiveScan:
+		n, most = len(a.all), flatRanks
+	case kindAllGather, kindExchange, kindScan, kindExclusiveScan:
+		most = flatRanks
+	case kindBroadcast, kindReduce, kindGather:
 	default:
 		return nil
 	}
-	if h := s.channel(n); h != nil && len(h.levels) == 1 {
-		return h
+	// Those with a root need not wait for all ranks by messages, as slots have them do: 16 ranks on
+	// two processors take 13 us for a broadcast by messages, and 21 by slots (a scan 39, and 24).
+	if s.c.size > most {
+		return nil
 	}
-	return nil
+	return s.channel(n)
 }
 
 // A word is the number of a call and what must be the same on all ranks; none is 0.
@@ -238,7 +253,7 @@ func (g *group) combine(acc, room []byte, first int, combine Combine) {
 // takes that. alone says that others wait for this rank's data and no other.
 func (s *shared) do(h *channel, a *Call, combine Combine) error {
 	c := s.c
-	if len(h.levels) > 1 {
+	if len(h.levels) > 1 && a.kind == kindAllReduce {
 		return s.climb(h, a.own, combine)
 	}
 	give, from, to, alone := a.own, 0, c.size, false
@@ -273,13 +288,14 @@ func (s *shared) do(h *channel, a *Call, combine Combine) error {
 // meet gives data by channel h and waits for the slots from to to-1, whose group it returns.
 func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group, error) {
 	c := s.c
-	if s.owed.g != nil {
-		if err := s.await(s.owed); err != nil {
-			return nil, err
-		}
+	if err := s.settle(); err != nil {
+		return nil, err
 	}
 	s.nextPhase(h)
-	g := &h.levels[0][h.phase&1]
+	g := &s.flat[h.phase&1]
+	if h == s.pair {
+		g = &h.levels[0][h.phase&1]
+	}
 	s.owed = g.all(c.word())
 	word, mine := s.owed.word, g.slots[g.at]
 	mine.put(data)
@@ -299,10 +315,18 @@ func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group
 	return g, s.await(awaited{g: g, word: word, from: from, to: to})
 }
 
+// settle waits until all ranks have come to the last call.
+func (s *shared) settle() error {
+	if s.owed.g == nil {
+		return nil
+	}
+	return s.await(s.owed)
+}
+
 // take leaves the result of call a, for which the slots of g have what is needed.
 func (s *shared) take(g *group, a *Call, combine Combine) {
 	c := s.c
-	room := words(&c.waitingWork().kept, fanIn*sharedBytes)
+	room := words(&c.waitingWork().kept, c.size*sharedBytes)
 	switch a.kind {
 	case kindAllReduce:
 		g.combine(a.own, room, 0, combine)
@@ -378,6 +402,10 @@ func (s *shared) wakeFrom(first int) {
 
 // climb is an all-reduction by channel h, which has levels.
 func (s *shared) climb(h *channel, acc []byte, combine Combine) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.owed = awaited{} // a rank that has the result has seen all come
 	room := words(&s.c.waitingWork().kept, fanIn*sharedBytes)
 	s.nextPhase(h)
 	w, p := s.c.word(), h.phase&1
@@ -518,15 +546,18 @@ func (s *shared) lacking(from, to int) int {
 
 // lacks reports whether rank r has not come to what is waited for.
 func (s *shared) lacks(r int) bool {
-	if len(s.lines.levels) == 1 && (r < s.now.from || r >= s.now.to) {
+	if s.ofRanks() && (r < s.now.from || r >= s.now.to) {
 		return false
 	}
 	return s.leaf(r).Load() != s.now.word
 }
 
+// ofRanks reports whether the slots that are waited for are ranks' own, not ones of a level above.
+func (s *shared) ofRanks() bool { return len(s.now.g.slots) == s.c.size }
+
 // leaf is the word of rank r's own slot, where the call waits.
 func (s *shared) leaf(r int) *atomic.Uint64 {
-	if len(s.lines.levels) == 1 {
+	if s.ofRanks() {
 		return &s.now.g.slots[r][0]
 	}
 	return &slotOfRank(s.ep, r, 0, int(s.lines.phase&1))[0]

@@ -59,8 +59,8 @@ var ordered = []struct {
 // TestShared compares calls by shared memory with those by messages, of all lengths
 // that take the former and some that do not, where any rank may be ahead.
 func TestShared(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 8, 9, 20, 66} {
-		if conc.Race && n > 20 {
+	for _, n := range []int{1, 2, 3, 8, 9, 15, 16, 17, 66} {
+		if conc.Race && n > 17 {
 			continue // ten seconds
 		}
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestShared(t *testing.T) {
 				shared, skew := m.shared, rand.New(rand.NewPCG(uint64(n), uint64(m.rank)))
 				for k := range sharedBytes + 4 {
 					call := ordered[k%len(ordered)]
-					if n > fanIn {
+					if n > flatRanks {
 						call = ordered[0]
 					}
 					s := step{n: k, root: k % n, seed: uint64(k)}
@@ -84,6 +84,10 @@ func TestShared(t *testing.T) {
 					for range skew.IntN(3) {
 						runtime.Gosched()
 					}
+					before := uint32(0)
+					if n > 1 {
+						before = shared.lines.phase
+					}
 					for range 3 { // more than parities
 						got, err := call.f(m, s)
 						if err != nil {
@@ -92,6 +96,9 @@ func TestShared(t *testing.T) {
 						if !bytes.Equal(got, want) {
 							return fmt.Errorf("%s of %d bytes: %x, by messages %x", call.name, s.n, got, want)
 						}
+					}
+					if n > 2 && k <= sharedBytes && (n <= fanIn || call.name != "Reduce") && shared.lines.phase != before+3 {
+						return fmt.Errorf("%s of %d bytes did not go by shared memory", call.name, s.n)
 					}
 				}
 				if m.size > 1 && shared.lines.phase == 0 {
@@ -107,13 +114,27 @@ func TestShared(t *testing.T) {
 // ranks finish alone, so that ranks are as far apart as they can be.
 func TestSharedAndAhead(t *testing.T) {
 	const calls = 300
-	for _, n := range []int{2, 5, 10} {
+	for _, n := range []int{2, 5, 10, 16} {
 		must(t, "shm", n, func(m *member) error {
 			rnd := rand.New(rand.NewPCG(7, 7)) // the same on all ranks
 			for k := range calls {
-				if rnd.IntN(3) == 0 {
+				switch rnd.IntN(4) {
+				case 0:
 					if err := m.Reduce(rnd.IntN(n), []byte{1, 2}, sum); err != nil {
 						return err
+					}
+					continue
+				case 1:
+					root := rnd.IntN(n)
+					b := []byte{byte(k), byte(root)}
+					if m.rank != root {
+						b = make([]byte, 2)
+					}
+					if err := m.Broadcast(root, b); err != nil {
+						return err
+					}
+					if b[0] != byte(k) || b[1] != byte(root) {
+						return fmt.Errorf("call %d: %d of rank %d, want %d of rank %d", k, b[0], b[1], byte(k), root)
 					}
 					continue
 				}
@@ -138,6 +159,38 @@ func TestSharedSlots(t *testing.T) {
 	}
 	if end := levelOff + 2*level*lineBytes; end > conduits.SystemBytes {
 		t.Errorf("%d levels end at byte %d of %d", level, end, conduits.SystemBytes)
+	}
+}
+
+// TestSharedMismatch has one of more than fanIn ranks make another call, in slots that both calls share.
+func TestSharedMismatch(t *testing.T) {
+	const n = 12
+	scan := func(m *member) error { return m.Scan(make([]byte, 8), sum) }
+	all := func(m *member) error { return m.AllReduce(make([]byte, 8), sum) }
+	from := func(root int) func(*member) error {
+		return func(m *member) error { return m.Broadcast(root, make([]byte, 8)) }
+	}
+	for i, calls := range [][2]func(*member) error{{scan, all}, {all, scan}, {from(3), from(11)}, {all, from(9)}} {
+		for odd := range n {
+			for r, err := range run(t, "shm", n, func(m *member) error {
+				if err := scan(m); err != nil { // which rank 0 finishes alone
+					return err
+				}
+				call := calls[0]
+				if m.rank == odd {
+					call = calls[1]
+				}
+				if err := call(m); err != nil {
+					return err
+				}
+				return m.Leave(make([]byte, 8), sum, nil)
+			}) {
+				// A rank may first see that another has ended by this error, which it then names.
+				if err == nil || !strings.Contains(err.Error(), "calls do not match: call 2 is ") {
+					t.Errorf("pair %d, rank %d makes the other call, rank %d: %v", i, odd, r, err)
+				}
+			}
+		}
 	}
 }
 
