@@ -288,7 +288,7 @@ func (s *shared) do(h *channel, a *Call, combine Combine) error {
 // meet gives data by channel h and waits for the slots from to to-1, whose group it returns.
 func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group, error) {
 	c := s.c
-	if err := s.settle(); err != nil {
+	if err := s.awaitOwed(); err != nil {
 		return nil, err
 	}
 	s.nextPhase(h)
@@ -315,8 +315,8 @@ func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group
 	return g, s.await(awaited{g: g, word: word, from: from, to: to})
 }
 
-// settle waits until all ranks have come to the last call.
-func (s *shared) settle() error {
+// awaitOwed waits until all ranks have come to the last call.
+func (s *shared) awaitOwed() error {
 	if s.owed.g == nil {
 		return nil
 	}
@@ -402,7 +402,7 @@ func (s *shared) wakeFrom(first int) {
 
 // climb is an all-reduction by channel h, which has levels.
 func (s *shared) climb(h *channel, acc []byte, combine Combine) error {
-	if err := s.settle(); err != nil {
+	if err := s.awaitOwed(); err != nil {
 		return err
 	}
 	s.owed = awaited{} // a rank that has the result has seen all come
