@@ -138,7 +138,8 @@
 // rank fails, every operation of other ranks that needs it ends with a
 // [*PeerError] naming it; nothing waits for ever. One rank ends the job with a
 // status of its choice by [Node.Exit], and a context that ends ends the job of
-// [RunContext]. On SIGQUIT a program prints for each rank what it waits for, then all goroutine stacks.
+// [RunContext]. On SIGUSR1 a program prints for each rank what it waits for and goes on, on SIGQUIT it
+// prints all goroutine stacks, too, and ends.
 //
 // # Concurrency
 //

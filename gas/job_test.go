@@ -417,7 +417,7 @@ func quitWhileWaiting(n *Node) error {
 func TestSIGQUIT(t *testing.T) {
 	r := testjob.Run(t, 2, "quit").Want(t, jobenv.StatusQuit)
 	line, rest, _ := strings.Cut(r.Stderr[0], "\n")
-	if !strings.HasPrefix(line, "argon: rank 0: barrier phase") || !strings.Contains(line, "handles outstanding 0") {
+	if !strings.HasPrefix(line, "argon: where rank 0 waits: barrier phase") || !strings.Contains(line, "handles outstanding 0") {
 		t.Errorf("first line %q", line)
 	}
 	if !strings.Contains(rest, "quitWhileWaiting") {
@@ -432,7 +432,7 @@ func TestSIGQUITInOneProcess(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	lines := strings.SplitN(string(out), "\n", 4)
-	for r, want := range []string{"argon: rank 0: barrier phase", "argon: rank 1: ", "argon: rank 2: "} {
+	for r, want := range []string{"argon: where rank 0 waits: barrier phase", "argon: where rank 1 waits: ", "argon: where rank 2 waits: "} {
 		if !strings.HasPrefix(lines[r], want) {
 			t.Errorf("line %d is %q, want %q", r, lines[r], want)
 		}

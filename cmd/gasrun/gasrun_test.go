@@ -533,7 +533,6 @@ func TestSignals(t *testing.T) {
 		{syscall.SIGTERM, "echo ready; exec sleep 10000", 143, "ended by SIGTERM"},
 		{syscall.SIGHUP, "echo ready; exec sleep 10000", 129, "ended by SIGHUP"},
 		{syscall.SIGINT, "trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done", 3, "exited with status 3"},
-		{syscall.SIGUSR1, "trap 'exit 4' USR1; echo ready; while :; do sleep 0.01; done", 4, "exited with status 4"},
 		{syscall.SIGUSR2, "trap 'exit 5' USR2; echo ready; while :; do sleep 0.01; done", 5, "exited with status 5"},
 		{syscall.SIGQUIT, "echo ready; exec sleep 10000", 131, "where each rank waits"},
 	} {
@@ -546,6 +545,72 @@ func TestSignals(t *testing.T) {
 			await(t, cmd, &bytes.Buffer{}, stderr).want(t, tc.status, tc.want)
 			if more, err := io.ReadAll(rest); err != nil || len(more) > 0 {
 				t.Errorf("then came %q, %v", more, err)
+			}
+		})
+	}
+}
+
+// SIGUSR1 to gasrun says where ranks wait, as often as it comes, and the job goes on; an
+// interrupt says so before it ends the job, unless -q is given.
+func TestAskedAndInterrupted(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"shm":   {"-n", "3"},
+		"quiet": {"-n", "3", "-q"},
+		"hosts": {"-hosts", "localhost:2,localhost:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd, _ := command(t, append(flags, program(t), "wait")...)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			cmd.Stdout, cmd.Stderr = w, w
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			out := bufio.NewScanner(r)
+			next := func() string {
+				if !out.Scan() {
+					t.Fatalf("the output has ended: %v", out.Err())
+				}
+				return out.Text()
+			}
+			for range 3 {
+				for next() != "ready" {
+				}
+			}
+			for reports, answered := 0, 0; answered < 2; reports++ {
+				if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+					t.Fatal(err)
+				}
+				if s := next(); s != "gasrun: SIGUSR1; where each rank waits:" {
+					t.Fatalf("report %d begins with %q", reports, s)
+				}
+				for r, where := range []string{"not waiting", "barrier", "barrier"} {
+					line := next()
+					if strings.HasPrefix(line, fmt.Sprintf("gasrun:   rank %d (pid ", r)) && strings.Contains(line, "): "+where) {
+						continue
+					}
+					if !strings.Contains(line, "does not answer") && !strings.Contains(line, "not waiting") { // yet, on a machine with much to do
+						t.Fatalf("line for rank %d is %q", r, line)
+					}
+					answered--
+				}
+				answered++
+			}
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			rest := ""
+			for out.Scan() {
+				rest += out.Text() + "\n"
+			}
+			await(t, cmd, &bytes.Buffer{}, bytes.NewBufferString(rest)).want(t, 130, "gasrun: ended by SIGINT")
+			if told := strings.Contains(rest, "gasrun: SIGINT; where each rank waits:\ngasrun:   rank 0 (pid "); told != (name != "quiet") {
+				t.Errorf("it says %q", rest)
 			}
 		})
 	}

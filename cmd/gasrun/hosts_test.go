@@ -691,13 +691,13 @@ func TestHostsLauncherKilled(t *testing.T) {
 // Signals reach the ranks of all hosts.
 func TestHostsSignals(t *testing.T) {
 	cmd, r, stderr := start(t, 4, "-hosts", "localhost:2,localhost:2", "sh", "-c",
-		`trap 'echo USR1' USR1; trap 'echo INT; exit 0' INT; echo ready; while :; do sleep 1000 & wait $!; done`)
+		`trap 'echo USR2' USR2; trap 'echo INT; exit 0' INT; echo ready; while :; do sleep 1000 & wait $!; done`)
 	all := family(cmd)
-	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+	if err := cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	got := make([]byte, 4*len("USR1\n"))
-	if _, err := io.ReadFull(r, got); err != nil || string(got) != strings.Repeat("USR1\n", 4) {
+	got := make([]byte, 4*len("USR2\n"))
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != strings.Repeat("USR2\n", 4) {
 		t.Fatalf("ranks have written %q, %v", got, err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {

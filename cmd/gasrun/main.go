@@ -123,6 +123,8 @@ the seed decides what is left to chance. Times are such as 500ns, 2us or 1.5ms.
 Exit status: that of the rank that failed first (128 plus the signal's number if
 one killed it) or of Exit; 0 if all ended in good order; 1 if the job failed otherwise; 2 for
 bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
+
+kill -USR1 says where each rank waits, and the job goes on; Ctrl-C says it and ends the job.
 `)
 }
 

@@ -17,15 +17,16 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// Runs under way, for SIGQUIT.
+// Runs under way, for the signals that ask where ranks wait.
 var running struct {
 	mu   sync.Mutex
 	runs map[*run]bool
 	sig  chan os.Signal
 }
 
-// diagnose has SIGQUIT answered for r until forget is called: a line per rank
-// that says where it waits, all goroutine stacks, and exit with status 131.
+// diagnose has signals answered for r until forget is called, by a line per rank that says
+// where it waits. SIGQUIT ends the process, by all goroutine stacks and exit status 131;
+// SIGUSR1 does not, nor does the launcher's question.
 func diagnose(r *run) (forget func()) {
 	d := &running
 	d.mu.Lock()
@@ -33,10 +34,14 @@ func diagnose(r *run) (forget func()) {
 	if len(d.runs) == 0 {
 		d.runs = map[*run]bool{}
 		d.sig = make(chan os.Signal, 1)
-		sys.Catch(d.sig, syscall.SIGQUIT)
+		ask := syscall.SIGUSR1
+		if joined.Load() && !foreign.Load() || os.Getenv(jobenv.SimStatus) != "" {
+			ask = jobenv.AskSignal
+		}
+		sys.Catch(d.sig, syscall.SIGQUIT, ask)
 		go func(sig <-chan os.Signal) {
-			if _, ok := <-sig; ok {
-				quit()
+			for s := range sig {
+				answer(s == syscall.SIGQUIT)
 			}
 		}(d.sig)
 	}
@@ -52,17 +57,18 @@ func diagnose(r *run) (forget func()) {
 	}
 }
 
-// mostDiagnosed is of how many ranks of this process SIGQUIT is answered.
-const mostDiagnosed = 256
-
-// quit answers SIGQUIT.
-func quit() {
+// answer says where ranks wait, and ends the process if last is set.
+func answer(last bool) {
 	d := &running
 	d.mu.Lock()
 	var out io.Writer = os.Stderr
 	for r := range d.runs {
 		out = r.cfg.Output
 		r.report(out)
+	}
+	if !last {
+		d.mu.Unlock()
+		return
 	}
 	buf := make([]byte, 1<<20)
 	for len(buf) < 64<<20 {
@@ -76,19 +82,19 @@ func quit() {
 	os.Exit(jobenv.StatusQuit)
 }
 
-// report writes a line for each rank, up to mostDiagnosed.
+// report writes a line for each rank, up to jobenv.MostDiagnosed.
 func (r *run) report(out io.Writer) {
 	chosen := make([]int, len(r.eps))
 	for i := range chosen {
 		chosen[i] = i
 	}
-	if len(chosen) > mostDiagnosed {
+	if len(chosen) > jobenv.MostDiagnosed {
 		// Of very many those that do not wait tell more than those that wait for
 		// them.
 		slices.SortStableFunc(chosen, func(a, b int) int {
 			return min(len(r.eps[a].Waiting()), 1) - min(len(r.eps[b].Waiting()), 1)
 		})
-		chosen = chosen[:mostDiagnosed]
+		chosen = chosen[:jobenv.MostDiagnosed]
 	}
 	for _, i := range chosen {
 		fmt.Fprintln(out, diagnosis(r.eps[i], r.ranks[i]))
@@ -138,7 +144,7 @@ func diagnosis(ep conduits.Endpoint, rank Rank) string {
 	if len(where) == 0 {
 		where = append(where, "not waiting")
 	}
-	line := fmt.Sprintf("argon: rank %d: %s", ep.Rank(), strings.Join(where, "; "))
+	line := fmt.Sprint(jobenv.WhereLine, ep.Rank(), jobenv.WhereWaits, strings.Join(where, "; "))
 	if own := rank.Diagnosis(); own != "" {
 		line += "; " + own
 	}

@@ -48,7 +48,9 @@
 //
 // SIGQUIT has the process print, for each of its ranks, what it waits for, what it has
 // sent and received, and what the conduit knows besides ([conduits.Diagnoser]), then all
-// goroutine stacks; it ends with status 131. When gasrun is gone, the process ends.
+// goroutine stacks; it ends with status 131. SIGUSR1, in a process that gasrun has not
+// started, prints the lines and ends nothing; gasrun itself asks its ranks by SIGWINCH. When
+// gasrun is gone, the process ends.
 //
 // # Runtimes
 //

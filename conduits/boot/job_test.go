@@ -65,7 +65,7 @@ func TestProcessFails(t *testing.T) {
 func TestSIGQUIT(t *testing.T) {
 	r := testjob.Run(t, 2, "quit").Want(t, jobenv.StatusQuit)
 	line, rest, _ := strings.Cut(r.Stderr[0], "\n")
-	if !strings.HasPrefix(line, "argon: rank 0: barrier phase") || !strings.Contains(line, "; requests sent ") {
+	if !strings.HasPrefix(line, "argon: where rank 0 waits: barrier phase") || !strings.Contains(line, "; requests sent ") {
 		t.Errorf("first line %q", line)
 	}
 	if !strings.Contains(rest, "quitWhileWaiting") {

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
@@ -227,7 +229,7 @@ func (lastly) Blocked() string { return "FetchAdd at rank 1" }
 func TestDiagnosis(t *testing.T) {
 	if err := Run(context.Background(), Config{}, func(ep conduits.Endpoint) error {
 		said := diagnosis(counted{between: &between{ep, 50}}, &member{})
-		want := "argon: rank 0: FetchAdd at rank 1; parked, and has not said for what; a kettle on the stove; requests sent 0, received 0; replies sent 0, received 0; out of credit 0 times; slept 0 times; the network is up"
+		want := "argon: where rank 0 waits: FetchAdd at rank 1; parked, and has not said for what; a kettle on the stove; requests sent 0, received 0; replies sent 0, received 0; out of credit 0 times; slept 0 times; the network is up"
 		if said != want {
 			t.Errorf("it says %q, want %q", said, want)
 		}
@@ -242,7 +244,7 @@ func TestDiagnosis(t *testing.T) {
 
 // TestReport has a line for each rank, and of very many for those that do not wait.
 func TestReport(t *testing.T) {
-	const ranks, busy = mostDiagnosed + 44, 17
+	const ranks, busy = jobenv.MostDiagnosed + 44, 17
 	var out bytes.Buffer
 	r := &run{}
 	for i := range ranks {
@@ -257,7 +259,7 @@ func TestReport(t *testing.T) {
 	if n := strings.Count(out.String(), "not waiting"); n != busy {
 		t.Errorf("%d ranks that do not wait are named, of %d", n, busy)
 	}
-	if lines := strings.Split(out.String(), "\n"); len(lines) != mostDiagnosed+2 || lines[mostDiagnosed] != "argon: and 44 more ranks" {
+	if lines := strings.Split(out.String(), "\n"); len(lines) != jobenv.MostDiagnosed+2 || lines[jobenv.MostDiagnosed] != "argon: and 44 more ranks" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-2])
 	}
 }
@@ -274,6 +276,38 @@ func (s *still) Rank() int                   { return s.rank }
 func (s *still) Waiting() []conduits.Blocked { return s.waits }
 func (s *still) Stats(*conduits.Stats)       {}
 
+// lineWriter sends each line that is written to it.
+type lineWriter chan string
+
+func (w lineWriter) Write(b []byte) (int, error) {
+	w <- string(b)
+	return len(b), nil
+}
+
+// Ranks of one process say at SIGUSR1 where they wait, as often as it comes, and go on.
+func TestAskedInOneProcess(t *testing.T) {
+	lines := make(lineWriter, 16)
+	err := Run(context.Background(), Config{Ranks: 3, Output: lines}, layered(func(r *rank) error {
+		if r.Rank() != 0 {
+			return r.barrier()
+		}
+		for range 2 {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+				return err
+			}
+			for i := range 3 {
+				if line := <-lines; !strings.HasPrefix(line, fmt.Sprintf("argon: where rank %d waits: ", i)) {
+					t.Errorf("line %d is %q", i, line)
+				}
+			}
+		}
+		return r.barrier()
+	}))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSIGQUITInOneProcess(t *testing.T) {
 	out, err := testjob.Command(t, "quit", "ARGON_RANKS=3").CombinedOutput()
 	var ee *exec.ExitError
@@ -284,7 +318,7 @@ func TestSIGQUITInOneProcess(t *testing.T) {
 	if len(lines) < 4 {
 		t.Fatalf("%s", out)
 	}
-	for r, want := range []string{"argon: rank 0: barrier phase", "argon: rank 1: ", "argon: rank 2: "} {
+	for r, want := range []string{"argon: where rank 0 waits: barrier phase", "argon: where rank 1 waits: ", "argon: where rank 2 waits: "} {
 		if !strings.HasPrefix(lines[r], want) || !strings.Contains(lines[r], "; requests sent ") {
 			t.Errorf("line %d is %q, want %q", r, lines[r], want)
 		}

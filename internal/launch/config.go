@@ -86,9 +86,9 @@ type Config struct {
 	// Verbose logs what is done; Quiet leaves out all but errors.
 	Verbose, Quiet bool
 
-	// Signals to act on: SIGINT, SIGTERM and SIGHUP are forwarded and end the
-	// job, a second one at once; SIGQUIT asks each rank where it waits and ends
-	// the job; others are forwarded. nil means none.
+	// Signals to act on: SIGINT, SIGTERM and SIGHUP ask each rank where it waits,
+	// unless Quiet, are forwarded and end the job, a second one at once; SIGQUIT asks and
+	// ends the job; SIGUSR1 asks; others are forwarded. nil means none.
 	Signals <-chan os.Signal
 	// Started is called once when all ranks have been started, with their
 	// process ids, on a goroutine of its own, whose end Run awaits. nil means

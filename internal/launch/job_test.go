@@ -238,7 +238,7 @@ func answer() {
 		stay()
 	}
 	<-ch
-	fmt.Fprintf(os.Stderr, "argon: rank %d: waits for %d\n", testjob.Rank(), testjob.Rank()+10)
+	fmt.Fprintf(os.Stderr, "argon: where rank %d waits: for %d\n", testjob.Rank(), testjob.Rank()+10)
 	fmt.Fprintf(os.Stderr, "stack of rank %d\n", testjob.Rank())
 	if len(os.Args) > 1 {
 		stay()
@@ -475,7 +475,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 	sig := make(chan os.Signal, 3)
 	// Each is sent when all ranks have told of the one before.
 	var out strings.Builder
-	step, sends := 0, []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGINT}
+	step, sends := 0, []syscall.Signal{syscall.SIGUSR2, syscall.SIGINT}
 	w := writerFunc(func(b []byte) (int, error) {
 		out.Write(b)
 		if step < len(sends) && strings.Count(out.String(), "\n") == 3*(step+1) {
@@ -488,7 +488,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 		c.Signals, c.Stdout = sig, w
 	}}).Want(t, 0)
 	for i := range r.Stdout {
-		if r.Stdout[i] != "ready\nSIGUSR1\nSIGUSR2\nSIGINT\n" {
+		if r.Stdout[i] != "ready\nSIGUSR2\nSIGINT\n" {
 			t.Errorf("rank %d got %q", i, r.Stdout[i])
 		}
 	}
@@ -519,7 +519,7 @@ func TestWhereRanksWait(t *testing.T) {
 		"SIGQUIT: quit", // the Go runtime's own answer in rank 2
 	}
 	for _, i := range []int{0, 3, 4} {
-		lines = append(lines, fmt.Sprintf("gasrun:   rank %d (pid %d): waits for %d\n", i, r.Ranks[i].Pid, i+10), fmt.Sprintf("stack of rank %d\n", i))
+		lines = append(lines, fmt.Sprintf("gasrun:   rank %d (pid %d): for %d\n", i, r.Ranks[i].Pid, i+10), fmt.Sprintf("stack of rank %d\n", i))
 	}
 	for _, l := range lines {
 		if strings.Count(text, l) != 1 {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 const (
@@ -201,15 +204,29 @@ const (
 	showShort = 4 << 10
 )
 
-// held is output kept back while the launcher waits for the line in which a
-// rank says where it waits.
+// A held is output in which the launcher looks for the lines in which the ranks of a
+// process say where they wait.
 type held struct {
-	prefix   string        // how that line begins
-	answer   string        // that line
-	answered chan struct{} // closed when it has come
-	got      bool
-	rest     []byte // everything else
+	need     int  // how many there are
+	keep     bool // all else is kept back, too
+	answers  map[int]string
+	answered chan struct{} // closed when all have come
+	rest     []byte        // what was kept back
 	dropped  int
+}
+
+// take reports whether line is an answer, which it notes.
+func (h *held) take(line []byte) bool {
+	after, ours := strings.CutPrefix(string(line), jobenv.WhereLine)
+	number, text, _ := strings.Cut(after, jobenv.WhereWaits)
+	rank, err := strconv.Atoi(number)
+	if !ours || err != nil || h.answers[rank] != "" || len(h.answers) == h.need {
+		return false
+	}
+	if h.answers[rank] = strings.TrimSpace(text); len(h.answers) == h.need {
+		close(h.answered)
+	}
+	return true
 }
 
 func newStream(rank int, s *sink, label, direct bool, copy *os.File, copyFailed func(error)) *stream {
@@ -397,9 +414,9 @@ func (st *stream) pass(b []byte) {
 			}
 			b = b[len(line):]
 			switch {
-			case !h.got && bytes.HasPrefix(line, []byte(h.prefix)):
-				h.answer, h.got = strings.TrimSpace(string(line[len(h.prefix):])), true
-				close(h.answered)
+			case h.take(line):
+			case !h.keep:
+				st.write(line)
 			case len(h.rest)+len(line) > maxHeld:
 				h.dropped += len(line)
 			default:
@@ -465,9 +482,10 @@ func placeAfter(last byte) column {
 	return atMiddle
 }
 
-// hold keeps back what comes from now on, looking for a line with prefix.
-func (st *stream) hold(prefix string) *held {
-	h := &held{prefix: prefix, answered: make(chan struct{})}
+// hold looks for the answers of need ranks in what comes from now on, and keeps back the
+// rest of it if keep is set.
+func (st *stream) hold(need int, keep bool) *held {
+	h := &held{need: need, keep: keep, answers: map[int]string{}, answered: make(chan struct{})}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if len(st.buf) > 0 { // an unfinished line belongs to the time before
@@ -498,6 +516,16 @@ func (st *stream) release() {
 	}
 }
 
+// answers are those that have come.
+func (st *stream) answers() map[int]string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.held == nil {
+		return nil
+	}
+	return maps.Clone(st.held.answers)
+}
+
 // heldSize is how much is kept back.
 func (st *stream) heldSize() int {
 	st.mu.Lock()
@@ -523,6 +551,10 @@ func (st *stream) remember(b []byte) {
 			return
 		}
 		b = b[i+1:]
+		if bytes.HasPrefix(st.line, []byte(jobenv.WhereLine)) {
+			st.line = st.line[:0]
+			continue
+		}
 		if st.witness != nil {
 			st.witness.line(strings.TrimSuffix(string(st.line), "\r"))
 		}

@@ -310,25 +310,50 @@ func TestHoldPicksTheAnswer(t *testing.T) {
 	sk := &sink{w: &out}
 	st := newStream(3, sk, true, false, nil, nil)
 	st.feed([]byte("before\nunfin"))
-	h := st.hold("argon: rank 3: ")
-	st.feed([]byte("stray\nargon: rank"))
+	h := st.hold(1, true)
+	st.feed([]byte("stray\nargon: where rank"))
 	select {
 	case <-h.answered:
 		t.Fatal("answered by half a line")
 	default:
 	}
-	st.feed([]byte(" 3: waits in barrier\ngoroutine 1\nargon: rank 3: again\n"))
+	st.feed([]byte(" 3 waits: in barrier\ngoroutine 1\nargon: where rank 3 waits: again\n"))
 	<-h.answered
-	if h.answer != "waits in barrier" {
-		t.Errorf("answer is %q", h.answer)
+	if got := st.answers(); len(got) != 1 || got[3] != "in barrier" {
+		t.Errorf("answers are %v", got)
 	}
 	if got := out.String(); got != "[3] before\n[3] unfin\n" {
 		t.Errorf("passed on %q while held", got)
 	}
 	st.release()
 	st.feed([]byte("after\n"))
-	if got := out.String(); got != "[3] before\n[3] unfin\n[3] stray\n[3] goroutine 1\n[3] argon: rank 3: again\n[3] after\n" {
+	if got := out.String(); got != "[3] before\n[3] unfin\n[3] stray\n[3] goroutine 1\n[3] argon: where rank 3 waits: again\n[3] after\n" {
 		t.Errorf("passed on %q", got)
+	}
+}
+
+// A report has a line for each rank, or where they are many for all that answer alike.
+func TestReport(t *testing.T) {
+	var all []answer
+	for r := range 30 {
+		a := answer{r, fmt.Sprintf("rank %d (pid %d)", r, 100+r), fmt.Sprintf("barrier phase 3: waiting for rank %d; slept %d times", r^1, 7*r)}
+		if r == 4 {
+			a.text = "not waiting"
+		}
+		all = append(all, a)
+	}
+	want := []string{
+		"ranks 0-3, 5-29 (29), as rank 0 (pid 100): barrier phase 3: waiting for rank 1; slept 0 times",
+		"rank 4 (pid 104): not waiting",
+	}
+	if got := report(all, 29); !slices.Equal(got, want) {
+		t.Errorf("it says %q", got)
+	}
+	if got := report(all, 30); len(got) != 30 || got[4] != want[1] {
+		t.Errorf("it says %q", got)
+	}
+	if got := spans([]int{1, 3, 5, 7, 9, 11, 13, 14, 16, 18}); got != "1, 3, 5, 7, 9, 11, 13-14, 16, ..." {
+		t.Errorf("it says %q", got)
 	}
 }
 

@@ -160,7 +160,7 @@ func TestHostsEnd(t *testing.T) {
 			sig := make(chan os.Signal, 1)
 			c.Signals, c.AnswerGrace = sig, never
 			c.Stdout = onOutput("ready\n", 2, func() { sig <- syscall.SIGQUIT })
-		}, jobenv.StatusQuit, `gasrun:   rank 0 \(pid \d+ on a\): waits for 10\n`},
+		}, jobenv.StatusQuit, `gasrun:   rank 0 \(pid \d+ on a\): for 10\n`},
 		{"stubborn", "stubborn", nil, func(t *testing.T, c *launch.Config, _ *safe) {
 			sig := make(chan os.Signal, 2)
 			c.Signals, c.Stdout = sig, onOutput("ready\n", 2, func() { sig <- syscall.SIGINT; sig <- syscall.SIGINT })

@@ -125,9 +125,11 @@ type job struct {
 	ending    bool  // the job is being ended: SIGTERM or a forwarded signal is out
 	killed    bool  // SIGKILL is out
 	exit      *exit // how a rank has ended the job, if that decides
+	told      bool  // to end, by a signal
 	interrupt syscall.Signal
-	verdict   error // why the launcher ended the job, if not because of a rank
-	status    int   // status that goes with verdict
+	verdict   error     // why the launcher ended the job, if not because of a rank
+	status    int       // status that goes with verdict
+	question  *question // that ranks are answering, or nil
 	dump      dump
 	thirst    sync.Once // the first demand of rank 0 for input from elsewhere
 	grace     <-chan time.Time
@@ -357,7 +359,7 @@ func (j *job) loop(ctx context.Context) {
 		case <-timeout:
 			timeout = nil
 			if !j.ending {
-				j.ask(jobenv.StatusTimeout, fmt.Errorf("the job did not end within %v (-timeout)", j.Timeout))
+				j.askLast(jobenv.StatusTimeout, fmt.Errorf("the job did not end within %v (-timeout)", j.Timeout))
 			}
 		case <-done:
 			done = nil
@@ -389,8 +391,6 @@ func (j *job) loop(ctx context.Context) {
 			j.exited()
 		case <-stillTick:
 			j.lookStill(watch)
-		case <-j.dump.event:
-			j.summarise()
 		case <-j.dump.quiet:
 			j.endWhenQuiet()
 		}
@@ -553,23 +553,39 @@ func (j *job) early() {
 func (j *job) signal(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP:
-		if j.ending {
+		if j.ending || j.told {
+			if !j.dump.begun {
+				j.question = nil
+			}
 			j.kill()
 			return
 		}
+		j.told = true
 		if j.first < 0 && j.verdict == nil {
 			j.interrupt = sig
 		}
-		j.terminate(sig)
-		if !j.Quiet {
-			j.log.printf("gasrun: %s: ending the job; once more kills it", sys.SignalName(sig))
+		if j.Quiet {
+			j.terminate(sig)
+			return
+		}
+		name := sys.SignalName(sig)
+		j.log.printf("gasrun: %s: ending the job; once more kills it", name)
+		end := func() { j.terminate(sig) }
+		if !j.anyAttached() {
+			end()
+			return
+		}
+		j.askAside(min(askTime, j.AnswerGrace), &question{head: name, most: fewLines, then: end})
+	case syscall.SIGUSR1:
+		if j.question == nil && !j.ending {
+			j.askAside(j.AnswerGrace, &question{head: "SIGUSR1", most: fewLines})
 		}
 	case syscall.SIGQUIT:
 		if j.dump.begun {
 			j.kill()
 			return
 		}
-		j.ask(jobenv.StatusQuit, errors.New("ended by SIGQUIT"))
+		j.askLast(jobenv.StatusQuit, errors.New("ended by SIGQUIT"))
 	case syscall.SIGTSTP:
 		eachHost(j.hosts, (*host).suspend)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
