@@ -90,7 +90,7 @@ func (p *Prepared) Start() (Handle, error) {
 	a := f.a
 	for i := range p.pieces {
 		k := &p.pieces[i]
-		a.Verb, a.Want, a.Now, a.Rank, a.At, a.Mem = k.Verb, k.Want, false, k.Rank, k.At, k.Mem
+		a.Verb, a.Want, a.Now, a.Rank, a.At, a.Mem, a.Size = k.Verb, k.Want, false, k.Rank, k.At, k.Mem, k.Size
 		if err = f.post(); err != nil {
 			break
 		}

@@ -135,8 +135,8 @@ func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
 //     watcher, woken, takes our ticket and does not wake near first, or goroutines that
 //     park would wake each other in turns. One that parked before us misses nothing by
 //     that: what happened before our Arm has been found by the look that followed,
-//     which woke all that were parked (Deliver does), and for what happened after it
-//     the new Park returns.
+//     which woke all that were parked if it has run handlers (else far's Wake does, in
+//     hand), and for what happened after it the new Park returns.
 //   - What had come to far before Arm was run by the poll that follows Arm: while
 //     a goroutine is between Arm and Park every poll looks at far. If it could not, since another
 //     goroutine was polling, then Park looks again (see lookSince).

@@ -236,12 +236,16 @@ func (w *Window[T]) sync() error {
 // word is one of words, of rank.
 func (w *Window[T]) word(rank, i int) gas.Ptr[uint64] { return w.words.On(rank).Add(i) }
 
-// tell sets one of rank's words, for which that may wait, and does not wait: a put of a word, which ends the wait when it has
+// tell sets one of rank's words, for which that may wait, and waits only for what it has told rank before: a put of a word, which ends the wait when it has
 // arrived, where load and store do not reach it.
 func (w *Window[T]) tell(rank, i int, v uint64) error {
 	p := w.word(rank, i)
 	if w.n.Neighbour(p.Rank()) || p.NLA().Exposed() {
 		return gas.StoreNBI(w.n, p, v)
+	}
+	// Of two puts to one word the second may arrive first.
+	if err := w.told.SyncRank(p.Rank(), extended.Puts); err != nil {
+		return err
 	}
 	return w.told.PutValueNBI(p.Rank(), p.NLA(), v, 8)
 }
