@@ -186,7 +186,8 @@ func (l Lock) Lock() error {
 }
 
 // RLock takes the lock shared: many may hold it so, if none holds it exclusively. It
-// waits as Lock does, also behind those that wait in Lock.
+// waits as Lock does, also behind those that wait in Lock, and at times until those that hold it shared
+// have left: so these must not wait for each other.
 func (l Lock) RLock() error { return l.lock(maxShared-1, 1) }
 
 // TryLock is Lock if that need not wait, and reports whether it has taken the lock. It
