@@ -36,8 +36,6 @@ type dump struct {
 	asked []int            // ranks that were asked
 	quiet <-chan time.Time // looks whether ranks still write
 	size  int              // what they have written so far
-
-	summarised bool
 }
 
 // ask asks every rank by sig where it waits, and has the job's loop report the answers,
@@ -115,10 +113,7 @@ func (j *job) askLast(status int, err error) {
 	j.ask(syscall.SIGQUIT, j.AnswerGrace, true, &question{
 		head: j.verdict.Error(),
 		most: math.MaxInt,
-		then: func() {
-			j.dump.summarised = true
-			j.dump.quiet = awake.After(j.AnswerGrace)
-		},
+		then: func() { j.dump.quiet = awake.After(j.AnswerGrace) },
 	})
 }
 
