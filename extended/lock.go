@@ -186,8 +186,8 @@ func (l Lock) Lock() error {
 }
 
 // RLock takes the lock shared: many may hold it so, if none holds it exclusively. It
-// waits as Lock does, also behind those that wait in Lock, and at times until those that hold it shared
-// have left: so these must not wait for each other.
+// waits as Lock does, also behind those that wait in Lock, and never for those that hold it shared
+// alone: these may wait for it.
 func (l Lock) RLock() error { return l.lock(maxShared-1, 1) }
 
 // TryLock is Lock if that need not wait, and reports whether it has taken the lock. It
@@ -330,11 +330,22 @@ func (l Lock) enter(w segment.NLA, limit, d int64) (ok bool, err error) {
 	if err := Store(x, l.rank, l.at+lockHead, uint64(own)); err != nil {
 		return false, err
 	}
-	if before, err := l.add(queued); err != nil || before != 0 {
-		return false, err
+	before, err := l.add(queued)
+	if err == nil && before == 0 {
+		_, err = l.add(own.operand())
+		return err == nil, err
 	}
-	_, err = l.add(own.operand())
-	return err == nil, err
+	// Those that hold it shared may wait for one more, which joins them while there is any. No other comes
+	// in, so they only get fewer, and the last to leave grants it.
+	for s := before + queued; err == nil && d != exclusive; {
+		if m := s % queued; m == 0 || m > limit {
+			break
+		}
+		if s, ok, err = CompareAndSwap(x, l.rank, l.at, s, s+d); ok {
+			break
+		}
+	}
+	return ok, err
 }
 
 // add adds to the state, and returns what it was.

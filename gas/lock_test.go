@@ -737,3 +737,60 @@ func TestLockSeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestReadersMeet: readers wait inside for each other while no rank wants the lock exclusively any more. So none
+// waits for another one to leave, though one comes while one that was let in leaves the queue (seed 56),
+// and one while the lock goes from a writer to the first reader (67).
+func TestReadersMeet(t *testing.T) {
+	const ranks = 6
+	for seed := range lockSeeds {
+		lockSeed.Store(uint64(seed))
+		err := Run(Config{Conduit: "lock-sim", Ranks: ranks, SegmentSize: 1 << 20}, func(n *Node) error {
+			l, err := NewLock(n)
+			if err != nil {
+				return err
+			}
+			inside, err := New[int64](n)
+			if err != nil {
+				return err
+			}
+			inside = inside.On(0)
+			if n.Rank() == 0 {
+				if err := l.Lock(n); err != nil {
+					return err
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			if n.Rank() == 0 {
+				if err := entered(n, l, -1); err != nil {
+					return err
+				}
+				return errors.Join(l.Unlock(n), n.Barrier())
+			}
+			for range n.Rank() - 1 { // some come when it has been given back
+				if _, err := Load(n, inside); err != nil {
+					return err
+				}
+			}
+			if err := l.RLock(n); err != nil {
+				return err
+			}
+			if _, err := FetchAdd(n, inside, 1); err != nil {
+				return err
+			}
+			for v, looks := int64(0), 0; v < ranks-1; looks++ {
+				if v, err = Load(n, inside); err != nil {
+					return err
+				} else if looks > 2000 { // each takes some microseconds
+					return fmt.Errorf("%d of %d readers are inside, and no rank wants it exclusively", v, ranks-1)
+				}
+			}
+			return errors.Join(l.RUnlock(n), n.Barrier())
+		})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}

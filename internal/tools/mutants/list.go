@@ -976,8 +976,15 @@ var mutants = []mutant{
 		name:   "lock-no-second-try",
 		defect: "a rank that becomes the head of a queue sleeps though the lock has been given back meanwhile",
 		file:   "extended/lock.go", test: "gas ^TestLockReleasedWhileEntered$",
-		old: "if before, err := l.add(queued); err != nil || before != 0 {",
-		new: "if _, err := l.add(queued); err == nil || err != nil {",
+		old: "if err == nil && before == 0 {",
+		new: "if err == nil && before < 0 {",
+	},
+	{
+		name:   "lock-readers-apart",
+		defect: "a reader that is first in the queue waits for those that hold the lock shared",
+		file:   "extended/lock.go", test: "gas ^TestReadersMeet$",
+		old: "err == nil && d != exclusive; {",
+		new: "err == nil && d > exclusive; {",
 	},
 	{
 		name:   "lock-passes-nobody-over",
