@@ -170,7 +170,7 @@ type geometry struct {
 // geometryFor chooses sizes so that the mailboxes of a job in which all ranks
 // have talked to all stay below 512 MiB of cells and 256 MiB of landing
 // buffers, from 2 ranks (64 cells, 128 KiB) to 128 (64 cells, 16 KiB). Beyond
-// that it is 44 KiB for each pair and direction that is really used; each lane has its own. More than
+// that it is 48 KiB for each pair and direction that is really used; each lane has its own. More than
 // 64 cells are slower: they no longer stay in the first-level caches.
 func geometryFor(n int, maxSegment int64) geometry {
 	return geometry{

@@ -3,7 +3,9 @@ package shm
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
@@ -96,6 +98,21 @@ func TestGeometry(t *testing.T) {
 			n == 128 && (g.cells != 64 || g.landing != 16<<10),
 			n <= 128 && cells > 512<<20:
 			t.Fatalf("%d ranks: %+v", n, g)
+		}
+	}
+}
+
+// TestStatedMemory: docs/memory.md says what rings take.
+func TestStatedMemory(t *testing.T) {
+	page, err := os.ReadFile("../../docs/memory.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{2, 16, 64, 128, 255} {
+		ring := geometryFor(n, 0).talk()
+		row := fmt.Sprintf("| %d | %d KiB | %.1f MiB | %d MiB |", n, ring>>10, float64((n-1)*ring)/(1<<20), n*(n-1)*ring>>20)
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/memory.md does not have the row\n%s", row)
 		}
 	}
 }
