@@ -164,7 +164,7 @@ func (b *Barrier) Bind(e *am.Messenger) error {
 	ep := e.Conduit()
 	direct := true
 	for r := 0; r < ep.Size() && direct; r++ {
-		direct = ep.System(r) != nil
+		direct = ep.System(r, conduits.SystemWords) != nil
 	}
 	how, hoods := b.how, conduits.NeighbourhoodsOf(ep)
 	if direct {

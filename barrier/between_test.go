@@ -80,7 +80,7 @@ func TestArrivesAndLeaves(t *testing.T) {
 	// Of a rank that waits for the first one of its neighbourhood.
 	j, p := passingJob(t, Flat)
 	defer j.close()
-	l := &levels{ep: p, in: newTree(p, members{n: 2}, 0), out: lineAt(p.System(0), verdictOff)}
+	l := &levels{ep: p, in: newTree(p, members{n: 2}, 0), out: lineAt(p.System(0, conduits.SystemWords), verdictOff)}
 	const phase = 5
 	l.in.release.w[phase&1].Store(phase << wordPhase)
 	p.last = func(int) {}

@@ -33,7 +33,7 @@ func newLevels(e *am.Messenger, hoods *conduits.Neighbourhoods, d *dissem) *leve
 	l := &levels{
 		ep:    ep,
 		in:    newTree(ep, members{n: len(near), list: near}, sort.SearchInts(near, ep.Rank())),
-		out:   lineAt(ep.System(near[0]), verdictOff),
+		out:   lineAt(ep.System(near[0], conduits.SystemWords), verdictOff),
 		leads: near[0] == ep.Rank(),
 		d:     d,
 	}

@@ -166,7 +166,7 @@ func newTree(ep conduits.Endpoint, m members, place int) *tree {
 		ep:      ep,
 		rank:    rank,
 		own:     [2]*atomic.Uint64{arrivalWord(ep, rank, 0), arrivalWord(ep, rank, 1)},
-		release: lineAt(ep.System(m.at(0)), releaseOff),
+		release: lineAt(ep.System(m.at(0), conduits.SystemWords), releaseOff),
 		wakes:   n,
 	}
 	// At level l a group spans fanIn^(l+1) ranks, beginning with its leader, and
@@ -175,7 +175,7 @@ func newTree(ep conduits.Endpoint, m members, place int) *tree {
 		leader := place / (span * fanIn) * (span * fanIn)
 		ranks := min(n-leader, span*fanIn)
 		t.groups = append(t.groups, group{
-			counter: lineAt(ep.System(m.at(leader)), counterOff+l*lineBytes),
+			counter: lineAt(ep.System(m.at(leader), conduits.SystemWords), counterOff+l*lineBytes),
 			size:    uint32((ranks + span - 1) / span),
 		})
 	}
@@ -235,10 +235,10 @@ func (t *tree) explain(phase uint32) (string, [2]uint32, bool) {
 
 // arrivalWord is where rank writes in phases of a parity.
 func arrivalWord(ep conduits.Endpoint, rank, parity int) *atomic.Uint64 {
-	if ep.Size() == 2 && ep.System(1-rank) != nil {
-		return &lineAt(ep.System(0), arrivalOff).w[2*rank+parity]
+	if ep.Size() == 2 && ep.System(1-rank, conduits.SystemWords) != nil {
+		return &lineAt(ep.System(0, conduits.SystemWords), arrivalOff).w[2*rank+parity]
 	}
-	return &lineAt(ep.System(rank), arrivalOff).w[parity]
+	return &lineAt(ep.System(rank, conduits.SystemWords), arrivalOff).w[parity]
 }
 
 // arrival returns the word that rank wrote last for phases of phase's parity.

@@ -52,11 +52,20 @@ const (
 	TagBits  = 24 // bits of a Tag
 	MaxWords = 20 // 32-bit words of a small message: 16 arguments and 4 of a header
 
-	// SystemBytes is the size of a rank's system area, see Endpoint.System.
+	// SystemBytes is the size of SystemWords, see Endpoint.System.
 	SystemBytes = 2048
-	// SystemCollective is where the part of package collective begins in a system area; that
+	// SystemCollective is where the part of package collective begins in SystemWords; that
 	// of package barrier is before it.
 	SystemCollective = SystemBytes / 2
+)
+
+// SystemArea names what a rank has beside its segment for the layers above; see Endpoint.System.
+type SystemArea uint8
+
+// The areas.
+const (
+	SystemWords   SystemArea = iota // SystemBytes, of packages barrier and collective
+	SystemStaging                   // data of package collective; not every conduit has it
 )
 
 // Status answers an operation that may have to be tried again.
@@ -292,11 +301,13 @@ type Endpoint interface {
 	// SegmentRights is what this rank may do to rank's segment: what rank
 	// attached it with, or everything if it is the own rank.
 	SegmentRights(rank int) segment.Rights
-	// System is a small area per rank, zero at attach, that the layers above
-	// share with direct access: SystemBytes long, 64-byte aligned; nil if rank
-	// is outside the neighbourhood. Packages barrier and collective own a part each, see
-	// SystemCollective.
-	System(rank int) []byte
+	// System is an area of rank, zero at attach, that the layers above
+	// share with direct access, 64-byte aligned; nil if rank
+	// is outside the neighbourhood. SystemWords is SystemBytes long; packages barrier and
+	// collective own a part each, see SystemCollective. SystemStaging is as long on all ranks,
+	// nil on all of them where the conduit has none, and takes no memory before it is touched or,
+	// of ranks in one process, asked for.
+	System(rank int, area SystemArea) []byte
 
 	// ATU is this rank's address translation unit, with which it registers memory
 	// beyond its segment; see segment.ATU.Register. The addresses are good for

@@ -25,11 +25,11 @@ func (h hiding) Views() (first int, views []segment.View) {
 }
 
 // System is nil for other ranks.
-func (h hiding) System(rank int) []byte {
+func (h hiding) System(rank int, area conduits.SystemArea) []byte {
 	if rank != h.Rank() {
 		return nil
 	}
-	return h.Endpoint.System(rank)
+	return h.Endpoint.System(rank, area)
 }
 
 // performance is a program under way.

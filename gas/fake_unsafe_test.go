@@ -77,8 +77,8 @@ func (ep *fakeEndpoint) Limits() conduits.Limits {
 	return conduits.Limits{MaxMedium: 512, MaxLong: 1 << 20, MaxSegment: fakeSegment, Credits: 1 << 20}
 }
 
-func (ep *fakeEndpoint) System(rank int) []byte {
-	if rank != ep.rank {
+func (ep *fakeEndpoint) System(rank int, area conduits.SystemArea) []byte {
+	if rank != ep.rank || area != conduits.SystemWords {
 		return nil
 	}
 	return make([]byte, conduits.SystemBytes)

@@ -256,8 +256,8 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 }
 
 // System is there for the own rank and those in reach.
-func (e *Endpoint) System(rank int) []byte {
-	if i := rank - e.first; uint(i) < uint(len(e.systems)) {
+func (e *Endpoint) System(rank int, area conduits.SystemArea) []byte {
+	if i := rank - e.first; uint(i) < uint(len(e.systems)) && area == conduits.SystemWords {
 		return e.systems[i]
 	}
 	return nil

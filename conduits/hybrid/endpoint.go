@@ -174,7 +174,9 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 }
 
 // System is there for the ranks of this host.
-func (e *Endpoint) System(rank int) []byte { return e.near.System(rank) }
+func (e *Endpoint) System(rank int, area conduits.SystemArea) []byte {
+	return e.near.System(rank, area)
+}
 
 // Send sends a short message.
 func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {

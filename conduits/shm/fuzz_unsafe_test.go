@@ -190,7 +190,7 @@ func FuzzHeader(f *testing.F) {
 			t.Errorf("joined %+v in %d bytes", e.j.geometry, size)
 		}
 		// The last byte of everything is there.
-		e.System(ranks - 1)[conduits.SystemBytes-1]++
+		e.System(ranks-1, conduits.SystemWords)[conduits.SystemBytes-1]++
 		*(*byte)(unsafe.Add(e.j.base, e.j.total()-1))++
 		if !send(e, ranks-1, conduits.Request, 1) {
 			t.Error("no room for the first message")

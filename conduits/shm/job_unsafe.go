@@ -89,8 +89,9 @@ type job struct {
 
 // localJob has the state of an in-process job beyond the layout.
 type localJob struct {
-	mu       sync.Mutex             // guards talks and the making of segments
+	mu       sync.Mutex             // guards talks, staging and the making of segments
 	talks    map[int]unsafe.Pointer // by talkIndex of places, made on first contact
+	staging  []unsafe.Pointer       // by place, made when first asked for
 	segments []unsafe.Pointer
 	sleepers []sleeper   // by lane*n+place
 	eps      []*Endpoint // by place, as segments
@@ -144,6 +145,7 @@ func LocalPart(n int, part conduits.Part, c conduits.Config) ([]*Endpoint, error
 	j := newJob(g, part, nil, block(hdrBytes))
 	j.local = &localJob{
 		talks:    map[int]unsafe.Pointer{},
+		staging:  make([]unsafe.Pointer, n),
 		segments: make([]unsafe.Pointer, n),
 		sleepers: make([]sleeper, n*g.lanes),
 		outside:  part.Outside,
@@ -307,7 +309,7 @@ func JoinPart(fd, rank, n int, part conduits.Part) (*Endpoint, error) {
 }
 
 // lieOn has what the rank at a place reads lie on a memory node: its blocks, the conversations in
-// which it answers, and its segment. Peers may be the first to touch all of these. Where the system does not
+// which it answers, its staging, and its segment. Peers may be the first to touch all of these. Where the system does not
 // allow that (mbind(2); a filter of system calls) they lie where they are touched first.
 func (j *job) lieOn(node, at int) {
 	prefer := func(from, size int64) { _ = sys.PreferNode(unsafe.Add(j.base, from), size, node) }
@@ -318,6 +320,7 @@ func (j *job) lieOn(node, at int) {
 			prefer(j.talkOffset(src, at, lane), int64(j.geometry.talk()))
 		}
 	}
+	prefer(j.stagingOffset(at), int64(j.staging()))
 	if j.segment > 0 {
 		prefer(j.segmentOffset(at), j.segment)
 	}
@@ -366,6 +369,20 @@ func (j *job) talk(src, dst, lane int) unsafe.Pointer {
 		l.talks[i] = p
 	}
 	return p
+}
+
+// stagingOf is the staging area of rank.
+func (j *job) stagingOf(rank int) unsafe.Pointer {
+	l, i := j.local, j.place(rank)
+	if l == nil {
+		return unsafe.Add(j.base, j.stagingOffset(i))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.staging[i] == nil {
+		l.staging[i] = block(j.geometry.staging())
+	}
+	return l.staging[i]
 }
 
 // reserve takes memory outside the Go heap for rank's segment. Release unmaps it, or, if

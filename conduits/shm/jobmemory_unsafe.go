@@ -82,6 +82,7 @@ func (g *geometry) create(dir string, c conduits.Config) (*os.File, error) {
 // how long a file may be, which grows when ranks register memory.
 func (g *geometry) room(dir string, forbidden error, chosen bool) ([]conduits.Bound, error) {
 	talks := g.ctlOffset(g.n) + int64(g.n)*int64(min(g.n, 8))*int64(g.lanes)*int64(g.talk()) // if every rank talks to eight in all lanes
+	talks += int64(g.n) * int64(g.staging())
 	mapped := conduits.Addresses(false)
 	mapped.Beside += g.segmentOffset(0)
 	bounds := []conduits.Bound{

@@ -18,13 +18,14 @@ const MaxRanks = 1024
 //	lanes           a small block for each rank and lane but the first
 //	registries      two pages a rank
 //	conversations   one for each lane and ordered pair (requester, replier)
+//	staging         one area a rank, see conduits.SystemStaging
 //	segments        one a rank
 //
 // and beyond what ranks add to it: address tables, memory that MapMemory maps,
 // desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 9
+	version = 10
 
 	// Header.
 	hdrMagic    = 0
@@ -259,8 +260,23 @@ func (g geometry) talkOffset(src, dst, lane int) int64 {
 	return g.regOffset(g.n) + int64(g.talkIndex(src, dst, lane))*int64(g.talk())
 }
 
+// Bounds of the staging of one rank, and of all up to where each has the least.
+const (
+	leastStaging, mostStaging = 64 << 10, 1 << 20
+	allStaging                = 64 << 20
+)
+
+// staging is the length of a rank's staging area.
+func (g geometry) staging() int {
+	return min(max(floorPow2(allStaging/g.n), leastStaging), mostStaging)
+}
+
+func (g geometry) stagingOffset(rank int) int64 {
+	return g.talkOffset(0, 0, g.lanes) + int64(rank)*int64(g.staging())
+}
+
 func (g geometry) segmentOffset(rank int) int64 {
-	return g.talkOffset(0, 0, g.lanes) + int64(rank)*g.segment
+	return g.stagingOffset(g.n) + int64(rank)*g.segment
 }
 
 func (g geometry) total() int64 { return g.segmentOffset(g.n) }

@@ -141,7 +141,7 @@ func TestPlaces(t *testing.T) {
 				disjoint(t, int64(g.talk()), in...)
 				l, lanes := []extent{{"header", 0, hdrBytes}}, []extent{}
 				for r := range n {
-					l = append(l, extent{"control", g.ctlOffset(r), ctlBytes}, extent{"registry", g.regOffset(r), regBytes}, extent{"segment", g.segmentOffset(r), g.segment})
+					l = append(l, extent{"control", g.ctlOffset(r), ctlBytes}, extent{"registry", g.regOffset(r), regBytes}, extent{"staging", g.stagingOffset(r), int64(g.staging())}, extent{"segment", g.segmentOffset(r), g.segment})
 					for lane := range g.lanes {
 						for d := range n {
 							l = append(l, extent{"talk", g.talkOffset(r, d, lane), int64(g.talk())})

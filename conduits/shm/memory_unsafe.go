@@ -69,10 +69,13 @@ func (mem *memory) SegmentRights(rank int) segment.Rights {
 	return mem.rights[rank-mem.first]
 }
 
-// System is rank's system area, nil if rank does not share this memory.
-func (mem *memory) System(rank int) []byte {
-	if !mem.j.has(rank) {
+// System is an area of rank, nil if rank does not share this memory.
+func (mem *memory) System(rank int, area conduits.SystemArea) []byte {
+	switch {
+	case !mem.j.has(rank):
 		return nil
+	case area == conduits.SystemStaging:
+		return unsafe.Slice((*byte)(mem.j.stagingOf(rank)), mem.j.staging())
 	}
 	return unsafe.Slice((*byte)(unsafe.Add(mem.j.ctl(rank), ctlSystem)), conduits.SystemBytes)
 }

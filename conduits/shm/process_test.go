@@ -381,9 +381,9 @@ func junk() {
 		return a.got[conduits.Request] >= messages && a.got[conduits.Reply] >= messages
 	}
 	testjob.Check(conduits.Wait(ep, nil, all))
-	ep.System(1 - me)[0] = 1 // as long as one waits the other polls
+	ep.System(1-me, conduits.SystemWords)[0] = 1 // as long as one waits the other polls
 	ep.Wake(1 - me)
-	testjob.Check(conduits.Wait(ep, nil, func() bool { return ep.System(me)[0] != 0 }))
+	testjob.Check(conduits.Wait(ep, nil, func() bool { return ep.System(me, conduits.SystemWords)[0] != 0 }))
 	if a.got != [conduits.NumClasses]int{messages, messages} {
 		testjob.Fatal("rank %d got %v of %d requests and replies", me, a.got, messages)
 	}

@@ -188,8 +188,8 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 }
 
 // System is there for the own rank only.
-func (e *Endpoint) System(rank int) []byte {
-	if rank != e.rank {
+func (e *Endpoint) System(rank int, area conduits.SystemArea) []byte {
+	if rank != e.rank || area != conduits.SystemWords {
 		return nil
 	}
 	if e.system == nil {

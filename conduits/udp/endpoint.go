@@ -242,8 +242,8 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 func (e *Endpoint) Views() (first int, views []segment.View) { return e.rank, e.mem.views[:] }
 
 // System is there for the own rank only.
-func (e *Endpoint) System(rank int) []byte {
-	if rank != e.rank {
+func (e *Endpoint) System(rank int, area conduits.SystemArea) []byte {
+	if rank != e.rank || area != conduits.SystemWords {
 		return nil
 	}
 	return e.mem.system

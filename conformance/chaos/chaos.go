@@ -363,11 +363,11 @@ func (e *endpoint) see() {
 func (e *endpoint) Views() (first int, views []segment.View) { return e.first, e.views }
 
 // System is that of the conduit below, hidden as the segment is.
-func (e *endpoint) System(rank int) []byte {
+func (e *endpoint) System(rank int, area conduits.SystemArea) []byte {
 	if e.cfg.HideNeighbours && rank != e.rank {
 		return nil
 	}
-	return e.Endpoint.System(rank)
+	return e.Endpoint.System(rank, area)
 }
 
 // Neighbourhoods is that of the conduit below, or unknown where they are hidden.

@@ -363,7 +363,7 @@ func TestMoving(t *testing.T) {
 					t.Errorf("attach: %v", err)
 					return
 				}
-				if first, views := ep.Views(); first != r || len(views) != 1 || ep.System((r+1)%size) != nil || ep.System(r) == nil {
+				if first, views := ep.Views(); first != r || len(views) != 1 || ep.System((r+1)%size, conduits.SystemWords) != nil || ep.System(r, conduits.SystemWords) == nil {
 					t.Errorf("rank %d sees %d views from %d", r, len(views), first)
 				}
 				const both = conduits.SourceDone | conduits.RemoteDone

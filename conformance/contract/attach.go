@@ -234,7 +234,7 @@ func checkSystem(c *Case) {
 			first, views := p.EP.Views()
 			hoods := conduits.NeighbourhoodsOf(p.EP)
 			for r := range n {
-				b := p.EP.System(r)
+				b := p.EP.System(r, conduits.SystemWords)
 				if i := r - first; r != p.Rank && (b != nil) != (i >= 0 && i < len(views) && views[i].Base != nil) {
 					p.Fatalf("the system area of rank %d is there: %v; its view is not as much", r, b != nil)
 				}
@@ -256,11 +256,12 @@ func checkSystem(c *Case) {
 					}
 				}
 			}
+			checkStaging(p, n)
 			p.Meet()
-			Fill(p.EP.System(p.Rank), uint64(p.Rank)+1, 0)
+			Fill(p.EP.System(p.Rank, conduits.SystemWords), uint64(p.Rank)+1, 0)
 			p.Meet()
 			for r := range n {
-				if b := p.EP.System(r); b != nil && Wrong(b, uint64(r)+1, 0) >= 0 {
+				if b := p.EP.System(r, conduits.SystemWords); b != nil && Wrong(b, uint64(r)+1, 0) >= 0 {
 					p.Fatalf("the system area of rank %d differs from what it wrote", r)
 				}
 			}
@@ -269,6 +270,25 @@ func checkSystem(c *Case) {
 				p.Fatalf("a segment of no bytes has %d", len(b))
 			}
 		})
+	}
+}
+
+// checkStaging: all ranks that have SystemWords have as much of it, zero, or none has any.
+func checkStaging(p *Peer, n int) {
+	own := p.EP.System(p.Rank, conduits.SystemStaging)
+	for r := range n {
+		b := p.EP.System(r, conduits.SystemStaging)
+		if shared := p.EP.System(r, conduits.SystemWords) != nil; shared && len(b) != len(own) || !shared && b != nil || !aligned(b, 64) {
+			p.Fatalf("the staging of rank %d: %d bytes, %d of the own rank, aligned %v", r, len(b), len(own), aligned(b, 64))
+		}
+	}
+	p.Meet()
+	Fill(own, uint64(p.Rank)+1, 1)
+	p.Meet()
+	for r := range n {
+		if b := p.EP.System(r, conduits.SystemStaging); b != nil && Wrong(b, uint64(r)+1, 1) >= 0 {
+			p.Fatalf("the staging of rank %d differs from what it wrote", r)
+		}
 	}
 }
 

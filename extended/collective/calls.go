@@ -16,8 +16,9 @@ type Call struct {
 	Element int
 
 	kind     kind
-	elements bool // own consists of elements of unit bytes
+	elements bool // own consists of elements of elem bytes
 	root     int
+	elem     int
 	unit     int // of lengths; of an AllReduce that is made directly the size of an element, else 0
 	// What a rank gives or gets alone, and what has a block of each rank; out and in of Exchange,
 	// acc and before of ExclusiveScan.
@@ -40,7 +41,7 @@ func (c *Member) Do(a *Call, combine Combine) error {
 // DoBlocks is Do for GatherV, AllGatherV and ExchangeV, whose result it returns.
 func (c *Member) DoBlocks(a *Call) ([][]byte, error) { return c.do(a, nil) }
 
-// do makes call a: at the slots, if it fits there, or else by messages.
+// do makes call a: by memory that ranks share, if it fits there, or else by messages.
 func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	if err := c.check(a); err != nil {
 		return nil, err
@@ -50,6 +51,9 @@ func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	}
 	if h := c.shared.of(a); h != nil {
 		return nil, c.finish(c.shared.do(h, a, combine))
+	}
+	if t := c.shared.staged(a); t != nil {
+		return nil, c.finish(c.shared.doStaged(t, a, combine))
 	}
 	c.prepare(a)
 	blocks, err = c.byMessages(combine)
@@ -141,8 +145,8 @@ func (c *Member) check(a *Call) error {
 		}
 		return c.Refuse(errs.BadArg("%s: %s: %s", c.names.Package, name, text))
 	}
-	if a.elements && !c.directly(len(a.own)) {
-		a.unit = 0
+	if a.kind == kindAllReduce && c.directly(len(a.own)) {
+		a.unit = a.elem
 	}
 	return nil
 }
@@ -173,8 +177,8 @@ func (c *Member) wrong(a *Call) string {
 			return fmt.Sprintf("results of %d bytes for %d bytes: both have one length", all, n)
 		}
 	case kindAllReduce:
-		if a.elements && (a.unit <= 0 || a.unit > math.MaxInt32 || !multiple(n, a.unit)) {
-			return fmt.Sprintf("%d bytes in elements of %d: the former is a multiple of the latter, which is 1 to %d", n, a.unit, math.MaxInt32)
+		if a.elements && (a.elem <= 0 || a.elem > math.MaxInt32 || !multiple(n, a.elem)) {
+			return fmt.Sprintf("%d bytes in elements of %d: the former is a multiple of the latter, which is 1 to %d", n, a.elem, math.MaxInt32)
 		}
 	case kindGatherV, kindAllGatherV:
 		return a.wrongUnits(0, a.own)
@@ -237,7 +241,7 @@ func AllReduce(acc []byte) *Call { return &Call{kind: kindAllReduce, own: acc} }
 // of acc into and out of each rank, where AllReduce moves log2(Size) times as many through
 // rank 0. The result is the same. elem is the same on all ranks.
 func AllReduceElements(elem int, acc []byte) *Call {
-	return &Call{kind: kindAllReduce, elements: true, unit: elem, own: acc}
+	return &Call{kind: kindAllReduce, elements: true, elem: elem, own: acc}
 }
 
 // ReduceScatter combines the all of all ranks and leaves block r of that in the own of

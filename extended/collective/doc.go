@@ -72,6 +72,14 @@
 // ranks that it waits for; and before a rank writes its next slot it waits until all have come
 // to the call of the one before, and compares what they were called for.
 //
+// What does not fit a slot goes by staging, memory of each rank that the conduit has for
+// this (conduits.SystemStaging): a rank copies there what others need, and they read it in place. An AllReduceElements has each
+// rank combine a part of the elements of all, and all copy the parts: two rounds, in which no message is
+// sent. What is longer than half of the staging takes several times as many. AllReduce, whose data cannot be cut, goes so as far as it
+// fits that half. The staging of a rank of conduit shm is 1 MiB, and less in jobs of more than 64 ranks, whose
+// stagings are 64 MiB together, but for 64 KiB that each has at least; what is touched of it is real memory. Above 16 ranks calls of
+// less than 2 KiB for each rank keep to messages.
+//
 // Where the conduit's cards have a barrier and its switches replicate messages
 // (conduits.Card), broadcasts to all ranks of the job of three and more use
 // them: ranks say by the barrier that they are ready, and the root sends once.

@@ -68,7 +68,11 @@ func (c *Member) stands(f *fault) bool {
 	if c.phases == nil || !c.active || !c.phases.Behind(uint32(f.callA.size)) {
 		return false
 	}
-	return c.seq == f.seq && c.call == f.callB ||
+	if c.shared != nil && c.shared.now.g != nil {
 		// It may wait at the slots for all to come to the call before.
-		c.shared != nil && c.shared.now.g != nil && c.shared.now.word == wordOf(f.seq, f.callB)
+		if seq, d := c.shared.now.called(); seq == f.seq && d == f.callB {
+			return true
+		}
+	}
+	return c.seq == f.seq && c.call == f.callB
 }

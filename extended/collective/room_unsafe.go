@@ -17,6 +17,9 @@ func words(buf *[]uint64, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(*buf))), 8*len(*buf))[:n]
 }
 
+// atWord reports whether b begins at a multiple of 8 bytes.
+func atWord(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 == 0 }
+
 // lineAt is the line at byte off of a system area.
 func lineAt(area []byte, off int) *[slotWords]atomic.Uint64 {
 	return (*[slotWords]atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(area[off : off+lineBytes])))

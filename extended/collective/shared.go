@@ -19,9 +19,13 @@ type shared struct {
 	spins int      // see maxSpins
 	pair  *channel // of two ranks, else nil
 	lines channel
-	flat  [2]group // all ranks' slots of level 0 of lines, by parity, if they are flatRanks at most
-	owed  awaited  // for all ranks to come to the last call, if this rank has not seen them do so
-	now   awaited  // what the call waits for, or the zero value. Written by the goroutine in the call, with Member.mu held.
+
+	staging    *staging // nil if there is none; after the first call that asks for it
+	hasStaging bool     // it was asked for
+
+	flat [2]group // all ranks' slots of level 0 of lines, by parity, if they are flatRanks at most
+	owed awaited  // for all ranks to come to the last call, if this rank has not seen them do so
+	now  awaited  // what the call waits for, or the zero value. Written by the goroutine in the call, with Member.mu held.
 }
 
 // channel is slots that calls use one after the other. There are two of
@@ -41,8 +45,9 @@ type channel struct {
 
 // group is the slots of up to fanIn ranks, or of as many groups of the level below.
 type group struct {
-	slots []slot
-	at    int // of them, this rank's
+	slots  []slot
+	at     int  // of them, this rank's
+	staged bool // they are of staging
 }
 
 // slot begins with a word that names a call; the words behind it are data of that call.
@@ -72,7 +77,7 @@ const (
 func (c *Member) useShared() {
 	ep, n := c.e.Conduit(), c.size
 	for r := range n {
-		if n == 1 || ep.System(r) == nil {
+		if n == 1 || ep.System(r, conduits.SystemWords) == nil {
 			return
 		}
 	}
@@ -103,7 +108,7 @@ func (c *Member) useShared() {
 	if n == 2 {
 		var g [2]group
 		for p := range g {
-			line := lineAt(ep.System(0), conduits.SystemCollective+p*lineBytes)
+			line := lineAt(ep.System(0, conduits.SystemWords), conduits.SystemCollective+p*lineBytes)
 			g[p] = group{slots: []slot{line[:pairWords], line[pairWords:]}, at: c.rank}
 		}
 		s.pair = &channel{levels: [][2]group{g}}
@@ -113,7 +118,7 @@ func (c *Member) useShared() {
 
 // slotOfRank is that of a level and parity whose first rank is rank.
 func slotOfRank(ep conduits.Endpoint, rank, level, parity int) slot {
-	return lineAt(ep.System(rank), levelOff+(2*level+parity)*lineBytes)[:]
+	return lineAt(ep.System(rank, conduits.SystemWords), levelOff+(2*level+parity)*lineBytes)[:]
 }
 
 // channel is the one for n bytes of each rank, or nil.
@@ -217,11 +222,32 @@ func (w awaited) lacking() int {
 func (w awaited) differs() int {
 	for k := w.from; k < w.to; k++ {
 		v := w.g.slots[k][0].Load()
-		if v != w.word && v != 0 && int32(uint32(v>>wordSeq)-uint32(w.word>>wordSeq)) >= 0 {
+		if v == w.word || v == 0 {
+			continue
+		}
+		switch ahead := int32(uint32(v>>wordSeq) - uint32(w.word>>wordSeq)); {
+		case ahead < 0, ahead == 0 && w.g.staged && int16(uint16(v>>wordRoot)-uint16(w.word>>wordRoot)) < 0:
+		default:
 			return k
 		}
 	}
 	return -1
+}
+
+// called is the call that the slot is of.
+func (s slot) called(staged bool) (seq uint32, d call) {
+	if seq, d = callOf(s[0].Load()); staged {
+		d.size, d.root = s[stagedSize].Load(), uint32(s[stagedRoot].Load())
+	}
+	return seq, d
+}
+
+// called is the call that is waited for, which this rank has made.
+func (w awaited) called() (seq uint32, d call) {
+	if w.g.staged {
+		return w.g.slots[w.g.at].called(true)
+	}
+	return callOf(w.word)
 }
 
 // all awaits all slots.
@@ -450,7 +476,7 @@ const (
 func (s *shared) watch(w awaited) bool {
 	k := w.lacking()
 	budget := s.spins
-	if s.pair != nil && k >= 0 && budget > 0 {
+	if s.pair != nil && k >= 0 && budget > 0 && !w.g.staged {
 		q := &w.g.slots[k][0]
 		if v := q.Load(); v != w.word {
 			conc.ChangedOwned(plain(q), v, budget*looks)
@@ -487,10 +513,14 @@ func (s *shared) await(w awaited) error {
 	c.mu.Unlock()
 	// A rank that has not come is told what it is waited for: it comes later, or is in
 	// another call, and finds that they do not match. Where all ranks wait for all, one is
-	// enough: the last one that comes tells one that does not.
+	// enough: the last one that comes tells one that does not. One that is in an earlier round of the call
+	// needs not be told.
 	var err error
-	seq, d := callOf(w.word)
+	seq, d := w.called()
 	for r := first; r >= 0 && err == nil; r = s.lacking(r+1, c.size) {
+		if w.g.staged && s.staging.entered(r, seq) {
+			continue
+		}
 		if err = c.tell(r, handlerOffer, slots<<8, seq, d); seq == c.seq && d.kind.waitsForAll() {
 			break
 		}
@@ -521,13 +551,13 @@ func (s *shared) await(w awaited) error {
 // tellOdd asks the rank of slot odd about call w, which it has not made, and waits for the mismatch.
 func (s *shared) tellOdd(w awaited, odd int) error {
 	c := s.c
-	for r := range c.size {
+	for r := 0; r < c.size && len(w.g.slots) != c.size; r++ {
 		if v := s.leaf(r).Load(); v == w.g.slots[odd][0].Load() {
 			odd = r // of those below the slot
 			break
 		}
 	}
-	seq, d := callOf(w.word)
+	seq, d := w.called()
 	if err := c.tell(odd, handlerReady, slots<<8, seq, d); err != nil {
 		return err
 	}
@@ -579,25 +609,35 @@ func (s *shared) missing() string {
 	return "waiting for rank " + conduits.RankList(ranks) + " to call it"
 }
 
-// stuck reports whether rank r still waits for this one to come to call w, which this rank has not made:
-// w is the last that r has written, and not in a slot of this rank, which would keep it until
+// stuck reports whether rank r still waits for this one to come to call d of number seq, which this rank has not made:
+// it is the last that r has written, and not in a slot of this rank, which would keep it until
 // r has written another one.
-func (s *shared) stuck(r int, w uint64) bool {
-	last, mine, self := uint64(0), false, s.ep.Rank()
-	look := func(of, own slot) {
-		if v := of[0].Load(); last == 0 || v != 0 && int32(uint32(v>>wordSeq)-uint32(last>>wordSeq)) > 0 {
-			last = v
+func (s *shared) stuck(r int, seq uint32, d call) bool {
+	var last uint32
+	var lastCall call
+	any, mine, self := false, false, s.ep.Rank()
+	look := func(of, own slot, staged bool) {
+		if of[0].Load() == 0 {
+			return
 		}
-		mine = mine || own[0].Load() == w
+		if q, e := of.called(staged); !any || int32(q-last) > 0 {
+			any, last, lastCall = true, q, e
+		}
+		q, e := own.called(staged)
+		mine = mine || q == seq && e == d
 	}
 	for p := range 2 {
-		look(slotOfRank(s.ep, r, 0, p), slotOfRank(s.ep, self, 0, p))
+		look(slotOfRank(s.ep, r, 0, p), slotOfRank(s.ep, self, 0, p), false)
 		if s.pair != nil {
 			g := &s.pair.levels[0][p]
-			look(g.slots[r], g.slots[self])
+			look(g.slots[r], g.slots[self], false)
+		}
+		if s.staging != nil {
+			g := &s.staging.levels[0][p]
+			look(g.slots[r], g.slots[self], true)
 		}
 	}
-	return last == w && !mine
+	return any && last == seq && lastCall == d && !mine
 }
 
 // matched compares what the last call was called for, if this rank has not seen all ranks come
@@ -610,8 +650,8 @@ func (s *shared) matched() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := w.lacking(); k >= 0 {
-		seq, d := callOf(w.word)
-		other, e := callOf(w.g.slots[k][0].Load())
+		seq, d := w.called()
+		other, e := w.g.slots[k].called(w.g.staged)
 		if other != seq {
 			e = call{kind: kindOther}
 		}
