@@ -155,7 +155,7 @@ func (g *gen) discard(n *front.Node) {
 		g.discard(n.L)
 		g.discard(n.R)
 	case front.Call:
-		g.emit("%s", g.call(n).s)
+		g.perform(n)
 	case front.Zero:
 		p := g.place(n.L)
 		g.emit("%s = %s{}", p.s, g.goType(n.L.Type))
@@ -805,10 +805,10 @@ func (g *gen) expr(n *front.Node) exp {
 		return g.conditional(n)
 	case front.Call:
 		if n.Type.Kind == front.Void {
-			g.emit("%s", g.call(n).s)
+			g.perform(n)
 			return exp{}
 		}
-		if pure(n) {
+		if effectsOf(n) == 0 {
 			return g.call(n)
 		}
 		// Calls happen in the order of the program, among themselves and with
@@ -1026,21 +1026,21 @@ func (g *gen) private(n *front.Node) (place, bool) {
 	return g.local.place(g, n)
 }
 
-// pure reports whether a call has no effects.
-func pure(n *front.Node) bool {
-	if n.L.Op != front.Decay || n.L.L.Op != front.Var || !n.L.L.Sym.Header || n.L.L.Sym.Go != "" {
-		return false
-	}
-	name := n.L.L.Sym.Name
-	return mathFuncs[name] != "" || mathFuncs[strings.TrimSuffix(name, "f")] != "" || strings.HasPrefix(services[name], "$")
-}
-
 // direct is the value of n where nothing else happens in the statement.
 func (g *gen) direct(n *front.Node) exp {
 	if n.Op == front.Call && n.Type.Kind != front.Void {
 		return g.call(n)
 	}
 	return g.expr(n)
+}
+
+// perform is a call as a statement.
+func (g *gen) perform(n *front.Node) {
+	e := g.call(n)
+	if _, r, _ := routineOf(n); r.value {
+		e.s = "_ = " + e.s
+	}
+	g.emit("%s", e.s)
 }
 
 // call is a call of a function.
@@ -1054,7 +1054,7 @@ func (g *gen) call(n *front.Node) exp {
 		}
 	}
 	if n.L.Op == front.Decay && n.L.L.Op == front.Var && n.L.L.Sym.Go == "" && n.L.L.Sym.Header {
-		return g.library(n, n.L.L.Sym.Name, values)
+		return g.library(n, values)
 	}
 	f := g.operand(g.expr(n.L), 7)
 	args := append([]string{"upc"}, texts(values)...)

@@ -69,7 +69,7 @@ func (a *access) see(n *front.Node, sometimes bool) {
 		a.bad = true
 		return
 	case front.Call:
-		if a.bad = !pure(n); a.bad {
+		if a.bad = effectsOf(n) != 0; a.bad {
 			return
 		}
 	}

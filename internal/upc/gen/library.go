@@ -1,173 +1,147 @@
 package gen
 
 import (
+	_ "embed"
 	"fmt"
+	"regexp"
 	"sort"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
 )
 
-// mathFuncs are functions of one or two numbers, in Go's package math or in libc.
-var mathFuncs = map[string]string{
-	"sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "atan2": "Atan2",
-	"sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "exp": "Exp", "log": "Log", "log10": "Log10", "log2": "Log2",
-	"log1p": "Log1p", "expm1": "Expm1", "exp2": "Exp2", "pow": "Pow", "sqrt": "Sqrt", "cbrt": "Cbrt", "fabs": "Abs",
-	"floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "round": "Round", "fmod": "Mod", "hypot": "Hypot",
-	"fmax": "libc.Fmax", "fmin": "libc.Fmin", "acosh": "Acosh", "asinh": "Asinh", "atanh": "Atanh", "rint": "RoundToEven",
-	"nearbyint": "RoundToEven", "erf": "Erf", "erfc": "Erfc", "tgamma": "Gamma", "lgamma": "libc.Lgamma", "logb": "Logb",
-	"copysign": "Copysign", "nextafter": "Nextafter", "remainder": "Remainder", "fdim": "libc.Fdim", "fma": "FMA",
+// effects are what a call does beside having a value, which depends on its arguments alone if it has none.
+type effects uint8
+
+const (
+	doesRead  effects = 1 << iota // memory, a clock, a state: two calls may differ
+	doesWrite                     // private memory, a file, a state
+	doesSync                      // it reaches shared memory or other threads
+	doesCall                      // functions of the program, which may do anything
+)
+
+var effectNames = map[string]effects{"pure": 0, "reads": doesRead, "writes": doesWrite, "syncs": doesSync, "calls": doesCall}
+
+// routine is a function of the library: a row of library.txt.
+type routine struct {
+	effects effects
+	form    []piece
+	value   bool // what is made of the form is no call, and so no statement of Go
 }
 
-// services are the functions of UPC: forms with the arguments, and imports.
-var services = map[string]string{
-	"upc_threadof":     "uint64($1.Thread())",
-	"upc_phaseof":      "uint64($1.Phase())",
-	"upc_addrfield":    "$1.AddrField()",
-	"upc_resetphase":   "$1.ResetPhase()",
-	"upc_affinitysize": "uint64(rt.AffinitySize(int($1), int($2), int($3), upc.Threads()))",
-	"upc_all_alloc":    "upc.AllAlloc($1, $2).Phased()",
-	"upc_global_alloc": "upc.GlobalAlloc($1, $2).Phased()",
-	"upc_alloc":        "upc.Alloc($1).Phased()",
-	"upc_free":         "upc.Free($1.Phaseless())",
-	"upc_all_free":     "upc.AllFree($1.Phaseless())",
-	"upc_memcpy":       "upc.MemCpy($1.Phaseless(), $2.Phaseless(), int($3))",
-	"upc_memget":       "upc.MemGet(libc.Bytes($1, $3), $2.Phaseless())",
-	"upc_memput":       "upc.MemPut($1.Phaseless(), libc.Bytes($2, $3))",
-	"upc_memset":       "upc.MemSet($1.Phaseless(), libc.Byte($2), int($3))",
-	"upc_global_exit":  "upc.exit($1)",
-	"upc_ticks_now":    "upc.TicksNow()",
-	"upc_ticks_to_ns":  "rt.TicksToNS($1)",
-
-	"upc_all_lock_alloc":    "rt.Phaseless(upc.AllLockAlloc())",
-	"upc_global_lock_alloc": "rt.Phaseless(upc.GlobalLockAlloc())",
-	"upc_lock":              "upc.Lock(rt.Lock($1))",
-	"upc_unlock":            "upc.Unlock(rt.Lock($1))",
-	"upc_lock_attempt":      "libc.Bool(upc.LockAttempt(rt.Lock($1)))",
-	"upc_lock_free":         "upc.LockFree(rt.Lock($1))",
-	"upc_all_lock_free":     "upc.AllLockFree(rt.Lock($1))",
-
-	"upc_all_broadcast":  "upc.AllBroadcast($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
-	"upc_all_scatter":    "upc.AllScatter($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
-	"upc_all_gather":     "upc.AllGather($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
-	"upc_all_gather_all": "upc.AllGatherAll($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
-	"upc_all_exchange":   "upc.AllExchange($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
-	"upc_all_permute":    "upc.AllPermute($1.Phaseless(), $2.Phaseless(), $3, int($4), rt.SyncFlags($5))",
-	"upc_all_sort":       "upc.AllSort($1, int($2), int($3), int($4), $5, rt.SyncFlags($6))",
-
-	"upc_all_atomicdomain_alloc": "rt.Phaseless(upc.AllDomainAlloc(rt.AtomicType($1), rt.Op($2)))",
-	"upc_all_atomicdomain_free":  "upc.AllDomainFree(rt.Domain($1))",
-	"upc_atomic_isfast":          "libc.Bool(upc.AtomicIsFast(rt.AtomicType($1), rt.Op($2), $3.Phaseless()))",
-
-	"upc_memcpy_nb":     "uint64(upc.MemCpyNB($1.Phaseless(), $2.Phaseless(), int($3)))",
-	"upc_memget_nb":     "uint64(upc.MemGetNB(libc.Bytes($1, $3), $2.Phaseless()))",
-	"upc_memput_nb":     "uint64(upc.MemPutNB($1.Phaseless(), libc.Bytes($2, $3)))",
-	"upc_memset_nb":     "uint64(upc.MemSetNB($1.Phaseless(), libc.Byte($2), int($3)))",
-	"upc_memcpy_nbi":    "upc.MemCpyNBI($1.Phaseless(), $2.Phaseless(), int($3))",
-	"upc_memget_nbi":    "upc.MemGetNBI(libc.Bytes($1, $3), $2.Phaseless())",
-	"upc_memput_nbi":    "upc.MemPutNBI($1.Phaseless(), libc.Bytes($2, $3))",
-	"upc_memset_nbi":    "upc.MemSetNBI($1.Phaseless(), libc.Byte($2), int($3))",
-	"upc_sync":          "upc.Sync(rt.Handle($1))",
-	"upc_sync_attempt":  "libc.Bool(upc.SyncAttempt(rt.Handle($1)))",
-	"upc_synci":         "upc.SyncI()",
-	"upc_synci_attempt": "libc.Bool(upc.SyncIAttempt())",
-
-	"upc_cast": "upc.Cast($1.Phaseless(), 1)",
+// piece is text of a form, and what follows it.
+type piece struct {
+	text     string
+	verb     byte // 0, or: $ an argument, * all, and f, s and p of an argument, as library.txt has them
+	arg      int
+	operator bool // a selector follows the argument
 }
 
-// libraryNames are the functions of package libc, as methods of libc.C.
-var libraryNames = map[string]string{
-	"__assert_fail": "AssertFail", "__upc_stdin": "Stdin", "__upc_stdout": "Stdout", "__upc_stderr": "Stderr",
-}
+var verbs = regexp.MustCompile(`\$(\*|([fsp]?)([1-9]))`)
+
+//go:embed library.txt
+var libraryText string
+
+// library has the functions of the headers in front's include.
+var library = map[string]routine{}
 
 func init() {
-	for _, n := range strings.Fields(`malloc calloc realloc free memcpy memmove memset memcmp strlen strcmp strncmp strcpy strncpy
-		strcat strdup strstr strchr strrchr atoi atol atoll atof strtol strtoul strtod isalpha isdigit isalnum isspace isupper
-		islower toupper tolower printf fprintf sprintf snprintf puts fputs putchar fflush exit abort rand srand abs labs time
-		clock gettimeofday getenv fopen fclose fgetc getc getchar ungetc fgets fputc putc fread fwrite feof ferror fseek ftell
-		rewind remove fscanf scanf sscanf strncat strpbrk strtok strspn strcspn memchr strcasecmp strncasecmp isblank iscntrl
-		isgraph isprint ispunct isxdigit strtof strtoll strtoull llabs drand48 lrand48 srand48 ldexp scalbn frexp modf ilogb
-		lround lrint llround llrint vprintf vfprintf vsprintf vsnprintf`) {
-		libraryNames[n] = strings.ToUpper(n[:1]) + n[1:]
+	for line := range strings.Lines(libraryText) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(f) != 3 {
+			continue // empty, or a comment
+		}
+		r := routine{value: regexp.MustCompile(`^(float32|uint64|rt\.Phaseless|upc\.Info)\(|^\w+$`).MatchString(f[2])}
+		for _, e := range strings.Fields(f[1]) {
+			r.effects |= effectNames[e]
+		}
+		rest := f[2]
+		for m := verbs.FindStringSubmatchIndex(rest); m != nil; m = verbs.FindStringSubmatchIndex(rest) {
+			p := piece{text: rest[:m[0]], verb: rest[m[0]+1], operator: strings.HasPrefix(rest[m[1]:], ".")}
+			if m[6] >= 0 {
+				p.arg = int(rest[m[6]] - '1')
+				if m[4] == m[5] {
+					p.verb = '$'
+				}
+			}
+			r.form = append(r.form, p)
+			rest = rest[m[1]:]
+		}
+		r.form = append(r.form, piece{text: rest})
+		library[f[0]] = r
 	}
 }
 
-// mathFunc is a value of mathFuncs with its package.
-func mathFunc(m string) string {
-	if strings.Contains(m, ".") {
-		return m
+// routineOf is the function of the library that a call is of.
+func routineOf(n *front.Node) (name string, r routine, ok bool) {
+	if f := n.L; f.Op == front.Decay && f.L.Op == front.Var && f.L.Sym.Header && f.L.Sym.Go == "" {
+		r, ok = library[f.L.Sym.Name]
+		return f.L.Sym.Name, r, ok
 	}
-	return "math." + m
+	return "", routine{}, false
+}
+
+// effectsOf are the effects of a call, which of a function of the program are all.
+func effectsOf(n *front.Node) effects {
+	if _, r, ok := routineOf(n); ok {
+		return r.effects
+	}
+	return doesRead | doesWrite | doesSync | doesCall
 }
 
 // library is a call of a function that a header of the compiler declares.
-func (g *gen) library(n *front.Node, name string, values []exp) exp {
-	args := texts(values)
-	if m := mathFuncs[name]; m != "" {
-		return exp{mathFunc(m) + "(" + strings.Join(args, ", ") + ")", 7}
+func (g *gen) library(n *front.Node, values []exp) exp {
+	name, r, ok := routineOf(n)
+	if !ok {
+		g.refuse(n.Pos, "library function '%s'", n.L.L.Sym.Name)
 	}
-	if name == "nextafterf" { // the next float, not the float of the next double
-		return exp{"math.Nextafter32(" + strings.Join(args, ", ") + ")", 7}
-	}
-	if m := mathFuncs[strings.TrimSuffix(name, "f")]; m != "" {
-		for i, a := range args {
-			args[i] = "float64(" + a + ")"
+	var b strings.Builder
+	for _, p := range r.form {
+		b.WriteString(p.text)
+		switch p.verb {
+		case '*':
+			b.WriteString(strings.Join(texts(values), ", "))
+		case '$':
+			v := values[p.arg]
+			if p.operator && constant(n.List[p.arg]) {
+				v = g.typed(n.List[p.arg])
+			}
+			if p.operator {
+				v.s = g.operand(v, 7)
+			}
+			b.WriteString(v.s)
+		case 'f':
+			b.WriteString(g.callback(n.List[p.arg], values[p.arg].s, "%s"))
+		case 's':
+			if constant(n.List[p.arg]) {
+				b.WriteString("nil")
+				continue
+			}
+			fmt.Fprintf(&b, "func(a, b rt.Phaseless) int { return int(%s(a.Phased(), b.Phased())) }", g.callback(n.List[p.arg], values[p.arg].s, "(%s)"))
+		case 'p':
+			b.WriteString(packed(n.List[p.arg]))
 		}
-		return exp{"float32(" + mathFunc(m) + "(" + strings.Join(args, ", ") + "))", 7}
 	}
 	switch name {
-	case "isnan", "__upc_isnan":
-		return exp{fmt.Sprintf("libc.Bool(math.IsNaN(%s))", args[0]), 7}
-	case "isinf", "__upc_isinf":
-		return exp{fmt.Sprintf("libc.Bool(math.IsInf(%s, 0))", args[0]), 7}
-	case "__upc_va_start":
-		return exp{variadic, 7}
-	case "__upc_isfinite":
-		return exp{fmt.Sprintf("libc.Bool(!math.IsInf(%s, 0) && !math.IsNaN(%s))", args[0], args[0]), 7}
-	case "__upc_signbit":
-		return exp{fmt.Sprintf("libc.Bool(math.Signbit(%s))", args[0]), 7}
-	case "qsort":
-		args[3] = g.callback(n.List[3], args[3], "%s")
-		return exp{"upc.c.Qsort(" + strings.Join(args, ", ") + ")", 7}
-	case "bsearch":
-		args[4] = g.callback(n.List[4], args[4], "%s")
-		return exp{"upc.c.Bsearch(" + strings.Join(args, ", ") + ")", 7}
-	case "upc_all_sort":
-		args[4] = fmt.Sprintf("func(a, b rt.Phaseless) int { return int(%s(a.Phased(), b.Phased())) }", g.callback(n.List[4], args[4], "(%s)"))
+	case "upc_global_exit":
+		g.helpers["exit"] = true
 	case "upc_thread_info":
-		info := g.temp("rt.ThreadInfo", "upc.Info(int("+args[0]+"))")
+		info := g.temp("rt.ThreadInfo", b.String())
 		return exp{fmt.Sprintf("%s{int32(%s.Guaranteed), int32(%s.Probable)}", g.goType(n.Type), info, info), 7}
 	}
-	form := services[name]
-	if r, ok := reduction(name); ok {
-		form = r
-		args[5] = g.callback(n.List[5], args[5], "%s")
+	return exp{b.String(), 7}
+}
+
+// packed is how pointers-to-shared lie in the memory that an atomic operation is of, as the type of its
+// target says.
+func packed(target *front.Node) string {
+	for target.Op == front.Cast && target.Type.Elem.Kind == front.Void {
+		target = target.L
 	}
-	if name == "upc_atomic_strict" || name == "upc_atomic_relaxed" {
-		form = atomic(n, name == "upc_atomic_strict")
+	if t := target.Type.Elem; t != nil && t.ToShared() {
+		return pointerKind(t)
 	}
-	if form != "" {
-		for i := len(args); i > 0; i-- {
-			at := fmt.Sprintf("$%d", i)
-			a := args[i-1]
-			if strings.Contains(form, at+".") {
-				if constant(n.List[i-1]) {
-					values[i-1] = g.typed(n.List[i-1])
-				}
-				a = g.operand(values[i-1], 7)
-			}
-			form = strings.ReplaceAll(form, at, a)
-		}
-		if h, _, ok := strings.Cut(strings.TrimPrefix(form, "upc."), "("); ok && helperSource[h] != "" {
-			g.helpers[h] = true
-		}
-		return exp{form, 7}
-	}
-	if m := libraryNames[name]; m != "" {
-		return exp{"upc.c." + m + "(" + strings.Join(args, ", ") + ")", 7}
-	}
-	g.refuse(n.Pos, "library function '%s'", name)
-	return exp{}
+	return "Phased"
 }
 
 // libraryFunc is the function of Go that calls the library function whose address f is.
@@ -194,7 +168,7 @@ func (g *gen) libraryFunc(f *front.Node) string {
 	hoist := g.hoist
 	g.hoist = nil
 	body := g.capture(func() {
-		e := g.library(call, s.Name, values).s
+		e := g.library(call, values).s
 		if s.Type.Elem.Kind != front.Void {
 			e = "return " + e
 		}
@@ -221,38 +195,6 @@ func (g *gen) callback(f *front.Node, arg, form string) string {
 		params = append(params, names[i]+" "+g.goType(p))
 	}
 	return fmt.Sprintf(form, fmt.Sprintf("func(%s) %s { return %s(upc, %s) }", strings.Join(params, ", "), g.goType(t.Elem), arg, strings.Join(names, ", ")))
-}
-
-// reductionTypes are the types of reductions, in Go, by the ends of their names.
-var reductionTypes = map[string]string{
-	"C": "int8", "UC": "uint8", "S": "int16", "US": "uint16", "I": "int32", "UI": "uint32",
-	"L": "int64", "UL": "uint64", "F": "float32", "D": "float64", "LD": "float64",
-}
-
-// reduction is the call for a reduction of the library, if name is one.
-func reduction(name string) (form string, ok bool) {
-	f, dst := "AllReduce", "$1.Phaseless()"
-	end, ok := strings.CutPrefix(name, "upc_all_reduce")
-	if !ok {
-		f, dst = "AllPrefixReduce", "$1"
-		end, ok = strings.CutPrefix(name, "upc_all_prefix_reduce")
-	}
-	t := reductionTypes[end]
-	return fmt.Sprintf("rt.%s[%s](upc.Thread, %s, $2, rt.Op($3), int($4), int($5), $6, rt.SyncFlags($7))", f, t, dst), ok && t != ""
-}
-
-// atomic is the call for upc_atomic_strict or upc_atomic_relaxed. Pointers-to-shared in the
-// memory that they name are packed as the type of the target says.
-func atomic(n *front.Node, strict bool) string {
-	packed := "Phased"
-	target := n.List[3]
-	for target.Op == front.Cast && target.Type.Elem.Kind == front.Void {
-		target = target.L
-	}
-	if t := target.Type.Elem; t != nil && t.ToShared() {
-		packed = pointerKind(t)
-	}
-	return fmt.Sprintf("rt.AtomicAt[rt.%s](upc.Thread, rt.Domain($1), %t, $2, rt.Op($3), $4.Phaseless(), $5, $6)", packed, strict)
 }
 
 // helperSource is what program.go has of the services that package rt leaves to programs.

@@ -149,7 +149,7 @@ func changesOf(n *front.Node) *changeSet {
 		case front.Decl:
 			c.vars[n.Sym] = true
 		case front.Call:
-			c.unknown = c.unknown || !pure(n)
+			c.unknown = c.unknown || effectsOf(n)&(doesWrite|doesCall) != 0
 		}
 	})
 	return c

@@ -2,7 +2,9 @@
    loop takes for each of its accesses, in times of one alone, by the clock of the simulator. What is read is checked, too. */
 #include <upc_relaxed.h>
 #include <upc_tick.h>
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define N 512
 #define B 4
@@ -48,6 +50,13 @@ static void gathers(void) {
     s += a[idx[i]];
   end("for", N);
   check(s == want, __LINE__);
+
+  s = 0;
+  begin();
+  for (i = 0; i < N; i++)
+    s += a[idx[i]] + upc_threadof(&a[idx[i]]) + abs(-i) - labs(i) + (isdigit('a') != 0);
+  end("for, with functions of the library", N);
+  check(s == want + N, __LINE__);
 
   s = 0;
   begin();
