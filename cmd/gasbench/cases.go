@@ -72,6 +72,7 @@ var benchmarks = []struct {
 	{"am/medium", "medium active messages by payload", needReference, sure(mediumCases), nil},
 	{"am/long", "long active messages by payload", needReference, sure(longCases), nil},
 	{"lanes/own", "short messages to the own rank by goroutines with a lane each", needReference, laneCases, nil},
+	{"lanes/shared", "short messages by goroutines that share an endpoint", needReference, sure(senderCases), nil},
 	{"rma/put", "blocking put", needReference, sure(putCases), nil},
 	{"rma/get", "blocking get", needReference, sure(getCases), nil},
 	{"rma/putnb", "64 non-blocking puts, then wait for all", needReference, sure(putNBCases), nil},

@@ -93,6 +93,8 @@ func (l *line) sizeText() string {
 		return fmt.Sprintf("%d args", l.Size)
 	case "lanes/own":
 		return fmt.Sprintf("%d lanes", l.Size)
+	case "lanes/shared":
+		return fmt.Sprintf("%d goroutines", l.Size)
 	case "barrier", "coll/barrier", "team/barrier", "team/split", "upc/barrier":
 		return ""
 	}

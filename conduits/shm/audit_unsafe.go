@@ -53,8 +53,15 @@ func (box *mailbox) audit() {
 	}
 	what := ""
 	for i := range box.out {
-		if r := box.out[i].Load(); r != nil && what == "" {
-			what = r.auditSent()
+		if r := box.out[i].Load(); r != nil {
+			r.each(func(r *outRing) {
+				if what == "" {
+					what = r.auditSent()
+				}
+			})
+			if s := r.strands.Load(); s != nil && what == "" {
+				what = s.audit(r)
+			}
 		}
 	}
 	for _, r := range box.in {

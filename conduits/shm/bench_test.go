@@ -3,7 +3,10 @@ package shm
 import (
 	"fmt"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/post"
@@ -71,6 +74,53 @@ func BenchmarkLoopback(b *testing.B) {
 	for b.Loop() {
 		eps[0].Send(0, conduits.Request, 1, words)
 		eps[0].Poll()
+	}
+}
+
+// BenchmarkTogether has goroutines of a rank send 16 messages each to another rank at once, which
+// takes them then. first-quartile-ns is what a message took, of all goroutines, in the round that is slower than a quarter of them.
+func BenchmarkTogether(b *testing.B) {
+	const each = 16
+	for k := 1; k <= runtime.GOMAXPROCS(0); k *= 2 {
+		b.Run(fmt.Sprint(k), func(b *testing.B) {
+			eps, received := benchJob(b, 2)
+			*received = 0
+			var round, ready atomic.Int64
+			send := func() {
+				for range each {
+					for eps[1].Send(0, conduits.Request, 1, []uint32{1, 2, 3, 4}) != conduits.Ready {
+						runtime.Gosched()
+					}
+				}
+			}
+			for range k - 1 {
+				go func() {
+					for i := int64(1); i <= int64(b.N); i++ {
+						for ready.Add(1); round.Load() < i; {
+						}
+						send()
+					}
+					ready.Add(1)
+				}()
+			}
+			took := make([]float64, b.N)
+			for i := range b.N {
+				for ready.Load() < int64((k-1)*(i+1)) {
+					runtime.Gosched()
+				}
+				start := time.Now()
+				round.Add(1)
+				send()
+				for ready.Load() < int64((k-1)*(i+2)) {
+				}
+				took[i] = float64(time.Since(start)) / float64(k*each)
+				for want := k * each * (i + 1); *received < want; {
+					eps[0].Poll()
+				}
+			}
+			slices.Sort(took)
+			b.ReportMetric(took[b.N/4], "first-quartile-ns")
+		})
 	}
 }
 

@@ -71,6 +71,22 @@
 // buffers (128 KiB up to 32 ranks, 16 KiB at 128). A rank keeps state only for ranks it
 // has exchanged messages with.
 //
+// # Strands
+//
+// Goroutines of a rank that send requests to one rank at the same time, by one endpoint, get rings of
+// their own beside the first one, up to 15 (strands_unsafe.go). They lie where the job's memory grows,
+// each with 24 KiB of cells and what is used of one landing buffer; without that memory all goroutines
+// send by the first ring. The receiver polls strands like the rings of other ranks, under one lock,
+// so that handlers still run one at a time. The messages of each goroutine keep their order, on
+// whatever processor it runs: a message that goes by another ring than the one before it says so, in a cell
+// before it:
+//
+//	status    35 and 29 set, no words; the tag is the ring of the message before, 0 for the first
+//	8 bytes   how many cells of that ring come first
+//
+// Between goroutines there is no order, also if one has sent before it let the other go on, once they
+// have crowded. A goroutine that sends alone uses the first ring.
+//
 // # Parts
 //
 // An [Endpoint] is parts by value, so that a send or a poll reaches their fields without a

@@ -60,6 +60,12 @@ func (g *growth) close() {
 	}
 }
 
+func (g *growth) closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.file == nil
+}
+
 // mapAt maps n bytes from offset off of the file on, with the lock held.
 func (g *growth) mapAt(off, n uint64, writable bool) (unsafe.Pointer, error) {
 	p, err := sys.MapAt(g.file.Fd(), int64(off), int64(n), writable)

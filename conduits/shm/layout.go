@@ -22,7 +22,7 @@ const MaxRanks = 1024
 //	segments        one a rank
 //
 // and beyond what ranks add to it: address tables, memory that MapMemory maps,
-// desks. Everything but the header stays a hole in the file until it is used.
+// desks, strands. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
 	version = 10
@@ -117,7 +117,9 @@ const (
 	// behind it one that the sender writes, rarely.
 	talkHead     = 0   // uint64: messages consumed, published by the receiver
 	talkLandRead = 8   // uint64: bytes of the landing buffer consumed, likewise
+	talkTaken    = 16  // uint64: how many strands the receiver looks at, likewise; of requests
 	talkSum      = 64  // a sum, see auditSent: by the sender
+	talkStrands  = 88  // uint64: where its strands lie in the file, and how many it has made; of requests
 	talkClass    = 128 // bytes from the words of one class to those of the other
 	talkCells    = conduits.NumClasses * talkClass
 
@@ -143,7 +145,7 @@ const (
 	stSkip       = 1 << stSkipShift
 	stWordsShift = 30
 	stWordsMask  = 31
-	stDirect     = 1 << 29 // of a long message: sendLong's, with its header beside the status
+	stDirect     = 1 << 29 // of a long message: sendLong's, with its header beside the status; with stSkip: see move
 	stTagMask    = 1<<conduits.TagBits - 1
 )
 
@@ -237,6 +239,9 @@ func (g geometry) talk() int {
 func (g geometry) landingOffset(c conduits.Class) int {
 	return talkCells + g.cells*cellBytes + int(c)*g.landing
 }
+
+// strand is the size of a strand: a conversation without replies.
+func (g geometry) strand() int { return roundUp(g.landingOffset(conduits.Reply), segment.PageSize) }
 
 func (g geometry) maxMedium() int { return g.landing / 4 }
 

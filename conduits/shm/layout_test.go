@@ -56,7 +56,8 @@ func TestLayout(t *testing.T) {
 		extent{"probe", regProbe, 8}, extent{"cookie", regCookie, regCookieBytes},
 		extent{"registrations", regCount, 64}, // a line of its own: it changes
 		extent{"units", regUnits, numUnits * regUnitStep})
-	disjoint(t, talkCells, extent{"head", talkHead, 8}, extent{"landing", talkLandRead, 8},
+	disjoint(t, talkCells, extent{"head", talkHead, 8}, extent{"landing", talkLandRead, 8}, extent{"taken", talkTaken, 8},
+		extent{"sum", talkSum, 24}, extent{"strands", talkStrands, 8},
 		extent{"reply head", talkClass + talkHead, 8}, extent{"reply landing", talkClass + talkLandRead, 8})
 	disjoint(t, cellBytes,
 		extent{"request", 0, nearClass}, extent{"reply", nearClass, nearClass},

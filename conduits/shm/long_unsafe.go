@@ -36,8 +36,8 @@ func (e *Endpoint) sendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 		if r.requests != nil {
 			r.align()
 		}
-	} else if !conc.Enter(&r.lock) {
-		r.lock.Lock()
+	} else if r.strands.Load() != nil || !conc.Enter(&r.lock) {
+		r = e.lockRing(r)
 	}
 	t := r.tail
 	if t >= r.limit && !r.room() {
@@ -85,8 +85,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	if far && !conduits.Registered(e.SegmentSize(dst), to, uint64(len(data))) {
 		panic("shm: put to an address that was not checked")
 	}
-	r := e.ring(dst, c)
-	r.lock.Lock()
+	r := e.lockFor(e.ring(dst, c), c)
 	t, _, ok := r.claim(kindLong, 0)
 	if !ok {
 		return conduits.Slot{}, 0, e.full(r)
@@ -104,7 +103,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	}
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
-		Ref:   t&refIndex | kindLong<<refKindShift,
+		Ref:   t&refIndex | uint64(r.strand)<<refStrandShift | kindLong<<refKindShift,
 	}
 	if !far {
 		return s, done, conduits.Ready
@@ -143,7 +142,7 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	if s.Ref&refAsked != 0 {
 		e.cancelLong(s)
 	}
-	r := e.ring(dst, c)
+	r := e.ring(dst, c).of(s)
 	r.lock.Lock()
 	r.cancelled++
 	r.lock.Unlock()
@@ -262,7 +261,7 @@ func (e *Endpoint) cancelLong(s conduits.Slot) {
 // been refused.
 func (e *Endpoint) publishLong(q *question) {
 	s := q.slot
-	s.Ref = s.Ref&refIndex | kindLong<<refKindShift
+	s.Ref = s.Ref&refPlace | kindLong<<refKindShift
 	if q.err != nil {
 		e.Cancel(q.Rank, q.class, s)
 		return

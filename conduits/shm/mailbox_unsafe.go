@@ -72,7 +72,7 @@ func (box *mailbox) connect(dst int, c conduits.Class) *outRing {
 	if r := at.Load(); r != nil {
 		return r
 	}
-	r := box.j.outRing(box.rank, dst, box.lane, c)
+	r := box.j.outRing(box.j.way(box.rank, dst, box.lane, c), dst, box.lane, c)
 	me := box.here
 	word := box.word(dst, ctlOpen+me/32*4)
 	bit := uint32(1) << (me % 32)
@@ -99,8 +99,8 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	}
 	// Replies are sent by the poller, which holds a lock already.
 	if c == conduits.Request {
-		if !conc.Enter(&r.lock) {
-			r.lock.Lock()
+		if r.strands.Load() != nil || !conc.Enter(&r.lock) {
+			r = e.lockRing(r)
 		}
 	} else if r.requests != nil {
 		r.align()
@@ -157,7 +157,7 @@ func (box *mailbox) fullFor(r *outRing, c conduits.Class) conduits.Status {
 func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
 	r := box.ring(dst, c)
 	kind := box.payloadKind(words, payload)
-	r.lock.Lock()
+	r = box.lockFor(r, c)
 	t, at, ok := r.claim(kind, uint64(payload))
 	if !ok {
 		return conduits.Slot{}, box.full(r)
@@ -167,7 +167,7 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 	body := unsafe.Add(r.cell(t), r.far)
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), words),
-		Ref:   t&refIndex | kind<<refKindShift | at/lineBytes<<refLineShift,
+		Ref:   t&refIndex | uint64(r.strand)<<refStrandShift | kind<<refKindShift | at/lineBytes<<refLineShift,
 	}
 	switch kind {
 	case kindLanded:
@@ -176,6 +176,15 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 		s.Payload = unsafe.Slice((*byte)(unsafe.Add(body, inlineAt(words))), payload)
 	}
 	return s, conduits.Ready
+}
+
+// lockFor locks the ring for a message that is reserved; r is the first one.
+func (box *mailbox) lockFor(r *outRing, c conduits.Class) *outRing {
+	if c == conduits.Request {
+		return box.lockRing(r)
+	}
+	r.lock.Lock()
+	return r
 }
 
 // full unlocks r and says why there is no room.
@@ -214,8 +223,8 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	r := e.ring(dst, c)
 	kind := e.payloadKind(len(words), len(payload))
 	if c == conduits.Request {
-		if !conc.Enter(&r.lock) {
-			r.lock.Lock()
+		if r.strands.Load() != nil || !conc.Enter(&r.lock) {
+			r = e.lockRing(r)
 		}
 	} else if r.requests != nil {
 		r.align()
@@ -248,7 +257,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 }
 
 func (box *mailbox) publish(dst int, c conduits.Class, s conduits.Slot, payload int, bits uint64) {
-	r := box.ring(dst, c)
+	r := box.ring(dst, c).of(s)
 	t := s.Ref & refIndex
 	kind := s.Ref >> refKindShift & stKindMask
 	p := r.cell(t)

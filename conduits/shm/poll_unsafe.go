@@ -154,6 +154,9 @@ func (box *mailbox) renew() {
 			break
 		}
 	}
+	for _, r := range box.in {
+		box.takeStrands(r)
+	}
 }
 
 // shutReplies has this rank send no replies any more. The endpoint is closed, the
@@ -171,9 +174,11 @@ func (box *mailbox) shutRequests() {
 	box.connectMu.Lock()
 	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
 		if r := box.out[i].Load(); r != nil {
-			r.lock.Lock()
-			r.shut()
-			r.lock.Unlock()
+			r.each(func(r *outRing) {
+				r.lock.Lock()
+				r.shut()
+				r.lock.Unlock()
+			})
 		}
 	}
 	box.connectMu.Unlock()
@@ -194,10 +199,9 @@ func (box *mailbox) admit() {
 			continue
 		}
 		for c := range conduits.Class(conduits.NumClasses) {
-			r := box.j.inRing(src, box.rank, box.lane, c)
-			r.index = len(box.in)
-			box.in = append(box.in, r)
-			box.watch = append(box.watch, r.next())
+			r := box.j.inRing(box.j.way(src, box.rank, box.lane, c), src, box.lane, c)
+			r.home = r
+			box.join(r)
 		}
 	}
 	if box.hot == nil && len(box.in) > 0 {
@@ -207,6 +211,13 @@ func (box *mailbox) admit() {
 	if len(box.in) <= fewRings {
 		box.spins = longSpins
 	}
+}
+
+// join has the polls look at r.
+func (box *mailbox) join(r *inRing) {
+	r.index = len(box.in)
+	box.in = append(box.in, r)
+	box.watch = append(box.watch, r.next())
 }
 
 // others reports whether to look at the other rings when n messages of the hot one
@@ -227,6 +238,9 @@ func (box *mailbox) ahead(r *inRing) *uint64 {
 	}
 	o := r.partner
 	if o == nil {
+		if r.strand != 0 { // a reply travels in the cells of the first ring
+			return nil
+		}
 		o = box.out[(r.src-box.first)*conduits.NumClasses+int(r.class^1)].Load()
 		if o != nil && r.class == conduits.Request {
 			o.requests = r
@@ -356,10 +370,12 @@ func (box *mailbox) tally(s *conduits.Stats) {
 	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
 		r := box.out[i].Load()
 		if r != nil {
-			r.lock.Lock()
-			s.Sent[conduits.Request] += r.tail - r.cancelled
-			s.NoCredit += r.noCredit
-			r.lock.Unlock()
+			r.each(func(r *outRing) {
+				r.lock.Lock()
+				s.Sent[conduits.Request] += r.tail - r.cancelled
+				s.NoCredit += r.noCredit
+				r.lock.Unlock()
+			})
 		}
 		if r != nil || box.out[i+1].Load() != nil {
 			s.PeersUsed++

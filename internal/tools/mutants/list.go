@@ -1169,6 +1169,20 @@ var mutants = []mutant{
 		new: "if r.written+n-r.landRead > r.landSize {\n\t\t\treturn 0, false",
 	},
 	{
+		name:   "strand-too-early",
+		defect: "what a goroutine sends by another ring does not wait for what it has sent by the one before",
+		file:   "conduits/shm/strands_unsafe.go", test: "conduits/shm ^TestStrand(Order|Waits)$",
+		old: "-r.from(s&stTagMask).head) <= 0",
+		new: "-r.from(s&stTagMask).head) <= 0 || true",
+	},
+	{
+		name:   "strand-lost-way",
+		defect: "a goroutine sends by a ring that another one of its entry has left since it looked",
+		file:   "conduits/shm/strands_unsafe.go", test: "conduits/shm ^TestStrandLost$",
+		old: "s != nil && way.Load() != uint32(r.strand):",
+		new: "false:",
+	},
+	{
 		name:   "landing-never-given-back",
 		defect: "consumed parts of the landing buffer are told a lap late",
 		file:   "conduits/shm/ring_unsafe.go", test: "conduits/shm ^Test(Mailbox|LandingBufferNearlyFull)$",
