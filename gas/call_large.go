@@ -215,16 +215,18 @@ type roomOf struct {
 
 // room is memory of parts that one peer accesses, or has pieces for or of.
 type room struct {
+	peer  int
 	parts [][]byte
 	pins  []segment.Registration
 	size  uint64
 	left  atomic.Uint64 // bytes that have not come in pieces
+	came  []uint64      // which pieces have, a bit each
 	// run is the call, if that has overtaken pieces.
 	run func(t *am.Token)
 }
 
-func newRoom(parts [][]byte) *room {
-	r := &room{parts: parts}
+func newRoom(peer int, parts [][]byte) *room {
+	r := &room{peer: peer, parts: parts}
 	for _, b := range parts {
 		r.size += uint64(len(b))
 	}
@@ -233,26 +235,69 @@ func newRoom(parts [][]byte) *room {
 
 // at is the n bytes of a part at off, where a peer says that a piece lies.
 func (r *room) at(src int, part uint32, off, n uint64) []byte {
-	if r == nil || uint64(part) >= uint64(len(r.parts)) || off > uint64(len(r.parts[part])) || n > uint64(len(r.parts[part]))-off {
+	if r == nil || r.peer != src || uint64(part) >= uint64(len(r.parts)) || off > uint64(len(r.parts[part])) || n > uint64(len(r.parts[part]))-off {
 		panic(fmt.Sprintf("gas: malformed piece from rank %d: %d bytes at %d of part %d", src, n, off, part))
 	}
 	return r.parts[part][off : off+n]
+}
+
+// expect has all of r come in pieces of most bytes.
+func (r *room) expect(most int) {
+	pieces := 0
+	for _, b := range r.parts {
+		pieces += (len(b) + most - 1) / most
+	}
+	r.came = make([]uint64, (pieces+63)/64)
+	r.left.Store(r.size)
+}
+
+// fill takes a piece, as cut makes them of most bytes, and returns how many bytes are missing. Each
+// comes once: what the memory held before is nothing that the function should see.
+func (r *room) fill(src int, part uint32, off uint64, piece []byte, most int) (left uint64) {
+	k := uint64(len(piece))
+	to := r.at(src, part, off, k)
+	i := off / uint64(most)
+	for _, b := range r.parts[:part] {
+		i += uint64((len(b) + most - 1) / most)
+	}
+	w, bit := &r.came[i/64], uint64(1)<<(i%64)
+	if off%uint64(most) != 0 || k != min(uint64(most), uint64(len(r.parts[part]))-off) || *w&bit != 0 {
+		panic(fmt.Sprintf("gas: malformed piece from rank %d: %d bytes at %d of part %d, where others were awaited", src, k, off, part))
+	}
+	*w |= bit
+	bulk.Copy(to, piece)
+	return r.left.Add(-k)
 }
 
 // unasked is how many bytes of arguments a peer may have on their way to a rank, or a result may
 // have, without a look at the memory that there is: lengths that a peer makes up must not use it up.
 const unasked = 64 << 20
 
-// spacious is the error of size bytes more for a peer that has so many here.
-func spacious(given, size uint64) error {
-	if given <= unasked && size <= unasked-given {
-		return nil
+// promised is how many bytes a rank has made memory for that may not have come: until they do, the
+// system counts it as free.
+type promised struct{ bytes atomic.Uint64 }
+
+// add promises size bytes more, for a peer that has so many here, or is the error of their lack.
+func (p *promised) add(given, size uint64) error {
+	free := uint64(math.MaxUint64)
+	var r sys.Room
+	if given > unasked || size > unasked-given {
+		r = sys.MemoryRoom(true)
+		free = uint64(max(r.Free, 0))
 	}
-	if r := sys.MemoryRoom(true); size > uint64(r.Free) {
-		return errs.Resource("gas: a call's value takes %d bytes: %v", size, r)
+	for {
+		before := p.bytes.Load()
+		if size > free || before > free-size {
+			return errs.Resource("gas: a call's value takes %d bytes, beside %d of others that are on their way: %v", size, before, r)
+		}
+		if p.bytes.CompareAndSwap(before, before+size) {
+			return nil
+		}
 	}
-	return nil
 }
+
+// sub takes back the promise of size bytes.
+func (p *promised) sub(size uint64) { p.bytes.Add(-size) }
 
 // big is the large of n's lane.
 func (n *Node) big() *large {
@@ -277,10 +322,10 @@ func (l *large) open(parts [][]byte, rights Rights, peer int) (r *room, at []seg
 	if err != nil {
 		return nil, nil, err
 	}
+	r = newRoom(peer, parts)
 	if peer >= segment.AnyVPID {
 		peer = AnyPeer // an entry names no such rank
 	}
-	r = newRoom(parts)
 	for _, b := range parts {
 		pin, err := t.Register(b, rights, peer)
 		if err == nil {
@@ -319,11 +364,15 @@ func (n *Node) sendEncoded(f *function, dst int, arg *parcel, slot, use, sent ui
 		number, err := n.big().deliver(f, dst, arg.apart)
 		switch {
 		case err != nil:
-			return err
 		case arg.stream == nil:
-			return n.e.RequestShort(dst, handlerRun, f.index|sent, slot, use, number)
+			err = n.e.RequestShort(dst, handlerRun, f.index|sent, slot, use, number)
+		default:
+			err = n.e.RequestMedium(dst, handlerRun, arg.stream, f.index|sent, slot, use, number)
 		}
-		return n.e.RequestMedium(dst, handlerRun, arg.stream, f.index|sent, slot, use, number)
+		if err != nil && number != 0 {
+			_ = n.e.RequestShort(dst, handlerRun, unrun, 0, 0, number) // or the rank has failed
+		}
+		return err
 	case len(arg.stream) <= callInline:
 		var w [am.MaxArgs]uint32
 		w[0], w[1], w[2] = f.index|sent, slot, use
@@ -333,13 +382,12 @@ func (n *Node) sendEncoded(f *function, dst int, arg *parcel, slot, use, sent ui
 	return n.e.RequestMedium(dst, handlerCall, arg.stream, f.index|sent, slot, use)
 }
 
-// deliver puts parts into memory that dst makes for them, by which number.
+// deliver puts parts into memory that dst makes for them, by which number: not 0 where there is such memory.
 func (l *large) deliver(f *function, dst int, parts [][]byte) (number uint32, err error) {
 	n := l.n
 	a := &asked{f: f, dst: dst, parts: len(parts)}
 	l.mu.Lock()
-	l.last++
-	number = l.last
+	number = l.next()
 	l.asked[number] = a
 	l.mu.Unlock()
 	var lengths [mostApart + 1]uint64
@@ -374,10 +422,15 @@ func (l *large) deliver(f *function, dst int, parts [][]byte) (number uint32, er
 			break
 		}
 	}
-	if err = gone(dst, errors.Join(err, n.x.WaitAll(hs[:len(parts)]))); err != nil {
-		_ = n.e.RequestShort(dst, handlerRun, unrun, 0, 0, number) // or the rank has failed
+	return number, gone(dst, errors.Join(err, n.x.WaitAll(hs[:len(parts)])))
+}
+
+// next numbers what leaves this rank, never by 0, with mu held.
+func (l *large) next() uint32 {
+	if l.last++; l.last == 0 {
+		l.last++
 	}
-	return number, err
+	return l.last
 }
 
 // gone is err, of an access to what rank has registered for a value: that is taken back before only if rank ends.
@@ -413,23 +466,32 @@ func (l *large) onAsk(t *am.Token, args []uint32, payload []byte) {
 	}
 	l.mu.Lock()
 	_, twice := l.rooms[key]
-	err := spacious(l.given[key.rank], size)
+	given := l.given[key.rank]
 	l.mu.Unlock()
 	if twice {
 		panic(fmt.Sprintf("gas: rank %d asks twice for the room of argument %d", key.rank, key.number))
 	}
 	var r *room
 	var at []segment.NLA
+	err := l.n.promised.add(given, size)
 	if err == nil {
 		parts := make([][]byte, len(lengths))
 		for i, k := range lengths {
-			parts[i] = bulk.Uncleared(int(k))
+			if args[1] == 0 {
+				// Cleared: nothing here knows what of it the peer has put when it has the function run.
+				parts[i] = make([]byte, k)
+			} else {
+				parts[i] = bulk.Uncleared(int(k))
+			}
 		}
 		if args[1] == 0 {
 			r, at, err = l.open(parts, RightWrite, key.rank)
 		} else {
-			r = newRoom(parts)
-			r.left.Store(r.size)
+			r = newRoom(key.rank, parts)
+			r.expect(l.n.e.MaxMedium())
+		}
+		if err != nil {
+			l.n.promised.sub(size)
 		}
 	}
 	if err != nil {
@@ -441,7 +503,9 @@ func (l *large) onAsk(t *am.Token, args []uint32, payload []byte) {
 	l.rooms[key] = r
 	l.given[key.rank] += r.size
 	l.mu.Unlock()
-	_ = t.ReplyMedium(handlerRoom, bytesOf(at), key.number, 0) // or the caller is dead
+	if t.ReplyMedium(handlerRoom, bytesOf(at), key.number, 0) != nil {
+		l.leave(key) // the caller is dead
+	}
 }
 
 // onRoom has the call go on that has asked.
@@ -451,6 +515,9 @@ func (l *large) onRoom(t *am.Token, args []uint32, payload []byte) {
 	l.mu.Unlock()
 	if a == nil {
 		return // it has failed
+	}
+	if a.dst != t.Src() {
+		panic(fmt.Sprintf("gas: malformed room from rank %d, where one of rank %d is awaited", t.Src(), a.dst))
 	}
 	if args[1] != 0 {
 		a.refused = string(payload)
@@ -474,30 +541,24 @@ func (l *large) onPiece(t *am.Token, args []uint32, payload []byte) {
 		r = l.comes[args[0]]
 	}
 	l.mu.Unlock()
-	if reply && r == nil {
-		return // the job has failed
+	if r == nil {
+		return // the caller has given up
 	}
-	k := uint64(len(payload))
-	to := r.at(t.Src(), args[1], am.Unpack64(args[2], args[3]), k)
-	if k == 0 || k > r.left.Load() {
-		panic(fmt.Sprintf("gas: malformed piece from rank %d: %d bytes where %d are missing", t.Src(), k, r.left.Load()))
-	}
-	bulk.Copy(to, payload)
-	if left := r.left.Add(-k); left == 0 && r.run != nil {
+	if left := r.fill(t.Src(), args[1], am.Unpack64(args[2], args[3]), payload, l.n.e.MaxMedium()); left == 0 && r.run != nil {
 		r.run(t)
 	}
 }
 
 // onPull answers with a piece of a result, or lets go of one that its caller has.
 func (l *large) onPull(t *am.Token, args []uint32, _ []byte) {
-	taken := args[5] == 0
 	l.mu.Lock()
 	r := l.held[args[0]]
+	taken := args[5] == 0 && r != nil && r.peer == t.Src()
 	if taken {
 		delete(l.held, args[0])
 	}
 	l.mu.Unlock()
-	if taken && r != nil {
+	if taken {
 		l.shut(r)
 		return
 	}
@@ -553,6 +614,7 @@ func (l *large) leave(key roomOf) {
 		delete(l.given, key.rank)
 	}
 	l.mu.Unlock()
+	l.n.promised.sub(r.size)
 	l.shut(r)
 }
 
@@ -648,7 +710,7 @@ func (l *large) answer(t *am.Token, to requester, status uint32, v parcel) {
 	n := l.n
 	number, k, payload := uint32(0), len(v.apart), v.stream
 	if k > 0 {
-		r, at := newRoom(v.apart), make([]segment.NLA, k)
+		r, at := newRoom(to.rank, v.apart), make([]segment.NLA, k)
 		if !n.Neighbour(to.rank) {
 			var err error
 			if r, at, err = l.open(v.apart, RightRead, to.rank); err != nil {
@@ -657,8 +719,7 @@ func (l *large) answer(t *am.Token, to requester, status uint32, v parcel) {
 			}
 		}
 		l.mu.Lock()
-		l.last++
-		number = l.last
+		number = l.next()
 		l.held[number] = r
 		l.mu.Unlock()
 		payload = make([]byte, 0, k*partBytes+len(v.stream))
@@ -668,11 +729,20 @@ func (l *large) answer(t *am.Token, to requester, status uint32, v parcel) {
 		}
 		payload = append(payload, v.stream...)
 	}
+	var err error
 	if t != nil {
-		_ = t.ReplyMedium(handlerResult, payload, to.slot, to.use, status, number, uint32(k)) // or the caller is dead
+		err = t.ReplyMedium(handlerResult, payload, to.slot, to.use, status, number, uint32(k))
+	} else {
+		err = n.e.RequestMedium(to.rank, handlerResult, payload, to.slot, to.use, status, number, uint32(k))
+	}
+	if err == nil || k == 0 {
 		return
 	}
-	_ = n.e.RequestMedium(to.rank, handlerResult, payload, to.slot, to.use, status, number, uint32(k))
+	l.mu.Lock() // the caller is dead and will not take it
+	r := l.held[number]
+	delete(l.held, number)
+	l.mu.Unlock()
+	l.shut(r)
 }
 
 // onResult takes an answer, or puts off to get what is apart of it.
@@ -684,7 +754,7 @@ func (l *large) onResult(t *am.Token, args []uint32, payload []byte) {
 	}
 	v := parcel{stream: bulk.Clone(payload[k*partBytes:])}
 	if k == 0 {
-		n.take(slot, use, status, v, nil)
+		n.take(src, slot, use, status, v, nil)
 		return
 	}
 	if len(v.stream) == 0 {
@@ -693,7 +763,7 @@ func (l *large) onResult(t *am.Token, args []uint32, payload []byte) {
 	list := words64(payload[:k*partBytes])
 	n.putOff(func() {
 		err := l.fetch(src, number, list, &v)
-		n.take(slot, use, status, v, err)
+		n.take(src, slot, use, status, v, err)
 		n.ep.Wake(n.rank)                                             // the goroutine that waits for it may be another
 		_ = n.e.RequestShort(src, handlerPull, number, 0, 0, 0, 0, 0) // or the rank has failed
 	})
@@ -706,14 +776,15 @@ func (l *large) fetch(src int, number uint32, list []uint64, v *parcel) (err err
 	for i := 0; i < len(list); i += 2 {
 		size += min(list[i], math.MaxInt64/(mostApart+1))
 	}
-	if err := spacious(0, size); err != nil {
+	if err := n.promised.add(0, size); err != nil {
 		return err
 	}
+	defer n.promised.sub(size)
 	for i := 0; i < len(list); i += 2 {
 		v.apart = append(v.apart, bulk.Uncleared(int(list[i])))
 	}
 	if list[1] == 0 { // no address: src is a neighbour
-		return l.pull(src, number, newRoom(v.apart))
+		return l.pull(src, number, newRoom(src, v.apart))
 	}
 	var hs [mostApart + 1]Handle
 	for i := 0; i < len(v.apart) && err == nil; i++ {
@@ -725,10 +796,9 @@ func (l *large) fetch(src int, number uint32, list []uint64, v *parcel) (err err
 // pull fills r by pieces of src's result.
 func (l *large) pull(src int, number uint32, r *room) error {
 	n := l.n
-	r.left.Store(r.size)
+	r.expect(n.e.MaxMedium())
 	l.mu.Lock()
-	l.last++
-	mine := l.last
+	mine := l.next()
 	l.comes[mine] = r
 	l.mu.Unlock()
 	err := cut(n.e.MaxMedium(), r.parts, func(part uint32, off, k uint64) error {
@@ -744,12 +814,12 @@ func (l *large) pull(src int, number uint32, r *room) error {
 	return err
 }
 
-// take ends the call of a slot with v, which did not arrive if err is not nil.
-func (n *Node) take(slot, use, status uint32, v parcel, err error) {
+// take ends the call of a slot with v from src, which did not arrive if err is not nil.
+func (n *Node) take(src int, slot, use, status uint32, v parcel, err error) {
 	c := n.calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.awaited(slot, use)
+	s := c.awaited(src, slot, use)
 	switch {
 	case s == nil:
 		return

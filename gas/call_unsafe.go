@@ -374,11 +374,11 @@ func wordsAt(p unsafe.Pointer, size uintptr) []uint32 {
 
 // onReturn takes an answer.
 func (n *Node) onReturn(t *am.Token, args []uint32, payload []byte) {
-	n.at(t).returned(args, payload)
+	n.at(t).returned(t.Src(), args, payload)
 }
 
-// returned takes an answer to a call of this lane.
-func (n *Node) returned(args []uint32, payload []byte) {
+// returned takes an answer of src to a call of this lane.
+func (n *Node) returned(src int, args []uint32, payload []byte) {
 	c := n.calls
 	if len(args) < retWords {
 		return
@@ -386,7 +386,7 @@ func (n *Node) returned(args []uint32, payload []byte) {
 	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
-	s := c.awaited(args[0], args[1])
+	s := c.awaited(src, args[0], args[1])
 	switch {
 	case s == nil:
 		c.mu.Unlock()
@@ -405,14 +405,14 @@ func (n *Node) returned(args []uint32, payload []byte) {
 	c.mu.Unlock()
 }
 
-// awaited is slot i, whose result has come, if it is still awaited. The lock is held.
-func (c *calls) awaited(i, use uint32) *slot {
+// awaited is slot i, whose result has come from src, if it is still awaited. The lock is held.
+func (c *calls) awaited(src int, i, use uint32) *slot {
 	if uint64(i) >= uint64(len(c.slots)) {
 		return nil
 	}
 	s := c.slots[i]
-	if s.use() != use {
-		return nil // its caller does not wait any more
+	if s.use() != use || s.dst != src {
+		return nil // its caller does not wait any more, or not for that rank
 	}
 	if s.sent {
 		c.give(i)

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // valueType draws a type that can travel.
@@ -321,7 +325,7 @@ func TestRoomIsLeft(t *testing.T) {
 		if err := n.Wait(func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return len(l.rooms)+len(l.given) == 0
+			return len(l.rooms)+len(l.given) == 0 && n.promised.bytes.Load() == 0
 		}); err != nil {
 			return err
 		}
@@ -332,11 +336,22 @@ func TestRoomIsLeft(t *testing.T) {
 // TestInventedSize: a length that no memory has is refused, without memory for it.
 func TestInventedSize(t *testing.T) {
 	const invented = 1 << 50
-	if err := spacious(0, invented); !errors.Is(err, ErrResource) {
+	var p promised
+	if err := p.add(0, invented); !errors.Is(err, ErrResource) {
 		t.Errorf("%d bytes: %v", invented, err)
 	}
-	if err := spacious(unasked, 1<<20); err != nil {
+	if err := p.add(unasked, 1<<20); err != nil {
 		t.Errorf("1 MiB where %d bytes are on their way: %v", unasked, err)
+	}
+	most := uint64(sys.MemoryRoom(true).Free) / 3 * 2
+	if err := p.add(0, most); err != nil {
+		t.Errorf("two thirds of the memory that there is: %v", err)
+	}
+	if err := p.add(0, most); !errors.Is(err, ErrResource) {
+		t.Errorf("two thirds of the memory that there is, twice: %v", err)
+	}
+	if p.sub(most + 1<<20); p.bytes.Load() != 0 {
+		t.Errorf("%d bytes remain promised", p.bytes.Load())
 	}
 	runN(t, 2, func(n *Node) error {
 		a := &asked{f: callLetter.function, dst: 1 - n.Rank(), parts: 2}
@@ -355,9 +370,157 @@ func TestInventedSize(t *testing.T) {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.rooms) != 0 || len(l.given) != 0 {
-			return fmt.Errorf("what is left of it: %d rooms, %d ranks that have some", len(l.rooms), len(l.given))
+		if len(l.rooms) != 0 || len(l.given) != 0 || n.promised.bytes.Load() != 0 {
+			return fmt.Errorf("what is left of it: %d rooms, %d ranks that have some, %d bytes", len(l.rooms), len(l.given), n.promised.bytes.Load())
 		}
 		return nil
 	})
+}
+
+// panicText is what fn panics with, or "".
+func panicText(fn func()) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = fmt.Sprint(p)
+		}
+	}()
+	fn()
+	return ""
+}
+
+// TestPieces: each piece of a room comes once, from the room's peer and as cut makes it.
+func TestPieces(t *testing.T) {
+	const most = 4096
+	from := [][]byte{bytes.Repeat([]byte{1}, 2*most+5), bytes.Repeat([]byte{2}, most), bytes.Repeat([]byte{3}, 7)}
+	parts := [][]byte{make([]byte, len(from[0])), make([]byte, len(from[1])), make([]byte, len(from[2]))}
+	r := newRoom(1, parts)
+	r.expect(most)
+	bad := func(src int, part uint32, off uint64, n int) {
+		t.Helper()
+		before := r.left.Load()
+		if text := panicText(func() { r.fill(src, part, off, make([]byte, n), most) }); !strings.Contains(text, "malformed piece from rank") || r.left.Load() != before {
+			t.Errorf("%d bytes of rank %d at %d of part %d: %q, and %d of %d bytes are missing", n, src, off, part, text, r.left.Load(), before)
+		}
+	}
+	bad(2, 0, 0, most)
+	bad(1, 3, 0, most)
+	bad(1, 0, 1, most)
+	bad(1, 0, 0, most-1)
+	bad(1, 0, 0, 0)
+	bad(1, 0, 2*most, 6)
+	if err := cut(most, from, func(part uint32, off, n uint64) error {
+		r.fill(1, part, off, from[part][off:off+n], most)
+		bad(1, part, off, int(n))
+		return nil
+	}); err != nil || r.left.Load() != 0 || !slices.EqualFunc(parts, from, bytes.Equal) {
+		t.Errorf("%d bytes are missing when all pieces have come (%v)", r.left.Load(), err)
+	}
+}
+
+var callMarks = RegisterCall("test.marks", func(n *Node, b []byte) int { return len(b) - bytes.Count(b, []byte{0}) })
+
+// TestRoomIsCleared: a function whose caller has not put its argument sees nothing of what
+// the called rank had in its heap.
+func TestRoomIsCleared(t *testing.T) {
+	const size = 1 << 20
+	everywhere(t, small(2), func(n *Node) error {
+		for range 8 { // what the room is likely to be made of
+			bulk.Clone(bytes.Repeat([]byte{0xA5}, size))
+		}
+		runtime.GC()
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		f, arg, l := callMarks.function, make([]byte, size), n.big()
+		v := f.arg.encoded(unsafe.Pointer(&arg), n.e.MaxMedium())
+		a := &asked{f: f, dst: 1 - n.Rank(), parts: len(v.apart)}
+		l.mu.Lock()
+		l.asked[7] = a
+		l.mu.Unlock()
+		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{size}), 7, 0); err != nil {
+			return err
+		}
+		if err := n.Wait(a.came.Load); err != nil || a.refused != "" {
+			return fmt.Errorf("room was refused: %s, %w", a.refused, err)
+		}
+		s, i := n.calls.claim(f, a.dst)
+		if err := n.e.RequestMedium(a.dst, handlerRun, v.stream, f.index, i, s.use(), 7); err != nil {
+			return err
+		}
+		if seen, err := (Future[int]{n: n, s: s, i: i, use: s.use()}).Wait(); err != nil || seen != 0 {
+			return fmt.Errorf("the function saw %d bytes of others (%v)", seen, err)
+		}
+		return n.Barrier()
+	})
+}
+
+var callRooms = RegisterCall("test.rooms", func(n *Node, _ struct{}) int {
+	l := n.big()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.rooms) + len(l.given) + int(n.promised.bytes.Load())
+})
+
+// TestUnsentValues: where the message that a value goes with cannot be sent, neither its room nor its
+// registration remains.
+func TestUnsentValues(t *testing.T) {
+	everywhere(t, small(2), func(n *Node) error {
+		l, dst := n.big(), 1-n.Rank()
+		v := parcel{stream: make([]byte, n.e.MaxMedium()+1), apart: [][]byte{make([]byte, leastApart)}}
+		if l.answer(nil, requester{rank: dst, slot: noSlot}, 0, v); len(l.held) != 0 {
+			return fmt.Errorf("%d results remain", len(l.held))
+		}
+		if err := n.sendEncoded(callLetter.function, dst, &v, noSlot, 0, noResult); !errors.Is(err, ErrBadArg) {
+			return fmt.Errorf("a stream of %d bytes in a message: %w", len(v.stream), err)
+		}
+		for range 100 { // the word that the room is not needed may be under way for a while
+			if rooms, err := callRooms.Call(n, dst, struct{}{}); err != nil || rooms == 0 {
+				return errors.Join(err, n.Barrier())
+			}
+		}
+		return fmt.Errorf("rank %d has room for what was not sent", dst)
+	})
+}
+
+// TestForeignAnswers: a rank neither gets nor ends what is for another one, and answers nothing that
+// another one was asked.
+func TestForeignAnswers(t *testing.T) {
+	n := &Node{calls: new(calls)}
+	s, i := n.calls.claim(benchCall.function, 1)
+	if n.returned(2, []uint32{i, s.use(), 1, 0}, nil); s.ready() {
+		t.Error("rank 2 has answered a call of rank 1")
+	}
+	if n.take(2, i, s.use(), 0, parcel{}, nil); s.ready() {
+		t.Error("rank 2 has answered a call of rank 1 by a large result")
+	}
+	if n.returned(1, []uint32{i, s.use(), 1, 0}, nil); !s.ready() {
+		t.Error("rank 1 has not answered")
+	}
+	for name, words := range map[string][pullWords]uint32{
+		"a piece": {7, 9, 0, 0, 0, 100},
+		"taken":   {7},
+	} {
+		err := Run(small(3), func(n *Node) error {
+			if n.Rank() == 0 {
+				r := newRoom(1, [][]byte{make([]byte, 100)})
+				n.big().held[7] = r
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			if n.Rank() == 2 {
+				if err := n.e.RequestShort(0, handlerPull, words[:]...); err != nil {
+					return err
+				}
+			}
+			text, err := "", error(nil)
+			if text = panicText(func() { err = n.Wait(func() bool { return n.big().held[7] == nil && n.Rank() == 0 }) }); strings.Contains(text, "malformed piece from rank 2") && n.big().held[7] != nil {
+				return errTest
+			}
+			return fmt.Errorf("it was let go: %q, %w", text, err)
+		})
+		if !errors.Is(err, errTest) {
+			t.Errorf("a pull of %s by a rank that the result is not for: %v", name, err)
+		}
+	}
 }

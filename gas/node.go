@@ -66,6 +66,7 @@ type whole struct {
 	lanesMu  sync.Mutex
 	lanes    []*Node // by number, as far as they are used; lane 0 is not there
 	lanesOut uint64  // those that Lane has given out, by bits
+	promised promised
 }
 
 // NodeOf is the Node of the rank that the handler with token t runs at: what one of

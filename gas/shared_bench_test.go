@@ -9,7 +9,7 @@ func BenchmarkSharedCall(b *testing.B) {
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
 			s, i := n.calls.claim(benchCall.function, 0)
-			n.returned([]uint32{i, s.use(), 1, 0}, nil)
+			n.returned(0, []uint32{i, s.use(), 1, 0}, nil)
 			f := Future[uint64]{n: n, s: s, i: i, use: s.use()}
 			if _, err := f.Wait(); err != nil {
 				panic(err)

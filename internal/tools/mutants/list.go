@@ -202,8 +202,15 @@ var mutants = []mutant{
 		name:   "lane-calls-mixed",
 		defect: "the answer of a call that a lane has made is taken as the first lane's",
 		file:   "gas/call_unsafe.go", on: onShm,
-		old: "n.at(t).returned(args, payload)",
-		new: "n.main.returned(args, payload)",
+		old: "n.at(t).returned(t.Src(), args, payload)",
+		new: "n.main.returned(t.Src(), args, payload)",
+	},
+	{
+		name:   "call-room-stale",
+		defect: "the room of an argument shows what its owner had there before",
+		file:   "gas/call_large.go", test: "gas ^TestRoomIsCleared$",
+		old: "parts[i] = make([]byte, k)",
+		new: "parts[i] = bulk.Uncleared(int(k))",
 	},
 	{
 		name:   "shm-put-wakes-nobody",
