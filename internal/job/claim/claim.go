@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -101,18 +102,22 @@ func (s *Server) Serve(names []string, files []*os.File, judge func(c Claimant) 
 			answer, granted := s.answer(conn, judge)
 			s.mu.RLock()
 			defer s.mu.RUnlock()
-			if s.closed {
-				return
-			}
 			var rights []byte
-			if granted {
+			switch {
+			case s.closed:
+				answer = "fail the job has ended"
+			case granted:
 				fds := make([]int, len(files))
 				for i, f := range files {
 					fds[i] = int(f.Fd())
 				}
 				answer, rights = "grant "+strings.Join(names, " "), syscall.UnixRights(fds...)
 			}
-			_, _, _ = conn.WriteMsgUnix([]byte(answer), rights, nil) // one that is gone needs none
+			_, _, err := conn.WriteMsgUnix([]byte(answer), rights, nil)
+			if err != nil && rights != nil { // unix(7): too many files are on their way, ETOOMANYREFS; or memory is short
+				answer = "fail gasrun cannot send the job's files: " + err.Error()
+				_, _ = conn.Write([]byte(answer)) // fails if the process is gone, which needs no answer then
+			}
 		}()
 	}
 }
@@ -208,6 +213,12 @@ func Ask(address string, rank int, own bool) (Grant, error) {
 	}
 	b, oob := make([]byte, maxPacket), make([]byte, syscall.CmsgSpace(4*maxFiles))
 	n, oobn, _, _, err := conn.ReadMsgUnix(b, oob)
+	if errors.Is(err, io.EOF) {
+		// Linux looks whether there is a packet, and whether the other end is closed, one after the
+		// other (net/unix/af_unix.c, __unix_dgram_recvmsg): an answer that came in between, and the close
+		// behind it, read as the end. The packet is there at the next look.
+		n, oobn, _, _, err = conn.ReadMsgUnix(b, oob)
+	}
 	if err != nil {
 		return Grant{}, errs.Resource("claim: gasrun does not answer when asked for rank %d: %v", rank, err)
 	}
@@ -236,6 +247,9 @@ func Ask(address string, rank int, own bool) (Grant, error) {
 	}
 	for _, f := range files {
 		f.Close()
+	}
+	if word == "fail" {
+		return Grant{}, errs.Resource("claim: rank %d: %s", rank, rest)
 	}
 	if word == "grant" { // MSG_CTRUNC: recvmsg(2), RLIMIT_NOFILE
 		return Grant{}, errs.Resource("claim: %d of the job's %d files have come; may this process open no more? (ulimit -n)", len(files), len(names))

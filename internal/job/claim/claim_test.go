@@ -120,3 +120,69 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesThatCannotBeSent: the process hears why, and not that nobody answers.
+func TestFilesThatCannotBeSent(t *testing.T) {
+	s, err := Listen()
+	if err != nil {
+		t.Skipf("no abstract sockets here: %v", err)
+	}
+	gone := file(t, "closed")
+	gone.Close()
+	var done sync.WaitGroup
+	done.Go(func() { s.Serve([]string{"A"}, []*os.File{gone}, func(Claimant) Verdict { return Verdict{} }) })
+	defer done.Wait()
+	defer s.Close()
+	if g, err := Ask(s.Address(), 3, false); !errors.Is(err, errs.ErrResource) || !strings.Contains(err.Error(), "claim: rank 3: gasrun cannot send the job's files: ") || g.Files != nil {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// TestEnded: a process whose question is decided after Close gets no files, and hears why.
+func TestEnded(t *testing.T) {
+	s, err := Listen()
+	if err != nil {
+		t.Skipf("no abstract sockets here: %v", err)
+	}
+	closed := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		s.Serve([]string{"A"}, []*os.File{file(t, "secret")}, func(Claimant) Verdict {
+			s.Close()
+			close(closed)
+			return Verdict{}
+		})
+	})
+	defer done.Wait()
+	if g, err := Ask(s.Address(), 3, false); !errors.Is(err, errs.ErrResource) || !strings.Contains(err.Error(), "claim: rank 3: the job has ended") || g.Files != nil {
+		t.Errorf("%+v, %v", g, err)
+	}
+	<-closed
+}
+
+// TestManyAsk: answers come whole, however the closing of the connection behind one falls in
+// with the reading of it.
+func TestManyAsk(t *testing.T) {
+	s, err := Listen()
+	if err != nil {
+		t.Skipf("no abstract sockets here: %v", err)
+	}
+	f := file(t, "x")
+	var done, all sync.WaitGroup
+	done.Go(func() { s.Serve([]string{"A"}, []*os.File{f}, func(Claimant) Verdict { return Verdict{} }) })
+	for range 8 {
+		all.Go(func() {
+			for range 250 {
+				g, err := Ask(s.Address(), 1, false)
+				if err != nil || g.Files["A"] == nil {
+					t.Errorf("%+v, %v", g, err)
+					return
+				}
+				g.Files["A"].Close()
+			}
+		})
+	}
+	all.Wait()
+	s.Close()
+	done.Wait()
+}
