@@ -124,7 +124,7 @@ func NewProcess(name string, t conduits.Transport, mates int) *Endpoint {
 	e := New(name, t)
 	e.waiters.patience = conc.Patience{}
 	if conc.HaveProcessors(mates) {
-		e.waiters.patience.Set(mostPolls, 0)
+		e.waiters.patience.Set(mostPolls, true)
 	}
 	return e
 }

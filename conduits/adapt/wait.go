@@ -29,7 +29,7 @@ type waiters struct {
 func newWaiters(t conduits.Transport) *waiters {
 	w := &waiters{t: t}
 	if t.Size() <= runtime.GOMAXPROCS(0) {
-		w.patience.Set(mostPolls, 0)
+		w.patience.Set(mostPolls, true)
 	}
 	w.cond.L = &w.mu
 	return w

@@ -25,7 +25,7 @@ func ReachesInto(ep conduits.Endpoint) bool {
 func Brief(ep conduits.Endpoint) bool { return ep.(*Endpoint).patience.Brief() }
 
 // Patient has ep wait as if its rank had been launched with a processor of its own.
-func Patient(ep conduits.Endpoint) { ep.(*Endpoint).patience.Set(mostSpins, mostYields) }
+func Patient(ep conduits.Endpoint) { ep.(*Endpoint).patience.Set(mostSpins, false) }
 
 // WatchOften has watchers look a hundred times as often. It comes before the first Attach.
 func WatchOften() { watchEvery = time.Millisecond }

@@ -223,9 +223,9 @@ func TestLaneOfSleepers(t *testing.T) {
 			first := eps[1][0]
 			for _, e := range eps[1] {
 				if crowded {
-					e.patience.Set(0, 0)
+					e.patience.Set(0, false)
 				} else {
-					e.patience.Set(mostSpins, mostYields)
+					e.patience.Set(mostSpins, false)
 				}
 			}
 			for round := int64(1); round <= 3; round++ {

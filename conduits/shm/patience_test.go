@@ -20,24 +20,24 @@ func idles(e *Endpoint) int {
 	return n
 }
 
-// TestPatience: a rank of a job with a processor for each waits for mostSpins and
-// mostYields to begin with, less after waits that outlast it, and one of a crowded job yields
-// twice.
+// TestPatience: a rank of a job with a processor for each waits for mostSpins to begin with,
+// less after waits that outlast it, and one of a crowded job not at all. At most two yields follow,
+// none after one that took long.
 func TestPatience(t *testing.T) {
 	eachForm(t, func(t *testing.T, fm form) {
 		e := fm.open(t, 2, conduits.Config{})[0]
-		e.patience.Set(mostSpins, mostYields)
-		if n := idles(e); n != mostSpins+mostYields {
-			t.Errorf("%d spins and yields in the first wait, want %d and %d", n, mostSpins, mostYields)
+		e.patience.Set(mostSpins, false)
+		if n := idles(e); n < mostSpins || n > mostSpins+2 {
+			t.Errorf("%d spins and yields in the first wait, want %d, and 2 at most", n, mostSpins)
 		}
 		for range 8 {
 			idles(e)
 		}
 		if n := idles(e); n > 2 {
-			t.Errorf("%d spins and yields after ten waits that outlasted all of them", n)
+			t.Errorf("%d spins and yields after nine waits that outlasted all of them", n)
 		}
-		e.patience.Set(0, 0)
-		if n := idles(e); n != 2 {
+		e.patience.Set(0, false)
+		if n := idles(e); n > 2 {
 			t.Errorf("%d spins and yields of a rank without a processor of its own", n)
 		}
 	})

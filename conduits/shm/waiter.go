@@ -32,11 +32,10 @@ type waiter struct {
 }
 
 const (
-	// mostSpins and mostYields are how long a rank that has a processor waits before it
-	// sleeps, in Spins of about 0.7 us and yields of about 0.5: some 90 us, where being woken takes 5 to
-	// 20. Which side fences does not depend on that, so ranks may differ, and change, at any time.
-	mostSpins  = 100
-	mostYields = 40
+	// mostSpins is how long a rank that has a processor waits before it sleeps, in Spins of about
+	// 0.7 us: some 70 us, where being woken takes 5 to 20. Which side fences does not depend
+	// on that, so ranks may differ, and change, at any time.
+	mostSpins = 100
 	// spinsPerGosched is how often spinning lets goroutines of this process run.
 	spinsPerGosched = 32
 )

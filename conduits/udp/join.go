@@ -230,7 +230,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	}
 	e.client, e.processes = m.client, true
 	if conc.HaveProcessors(mates) {
-		e.patience.Set(mostPolls, 0)
+		e.patience.Set(mostPolls, true)
 	}
 	m.ep.Store(e)
 	e.att = attend(&e.driver)

@@ -126,7 +126,7 @@ func openLocal(n int, c conduits.Config) ([]*Endpoint, error) {
 			return nil, err
 		}
 		if n <= min(runtime.GOMAXPROCS(0), sys.Processors()) {
-			e.patience.Set(mostPolls, 0)
+			e.patience.Set(mostPolls, true)
 		}
 		b.eps = append(b.eps, e)
 		eps[r] = e

@@ -83,7 +83,7 @@ func speedJob(t testing.TB, c engine.Config, sealed bool, loss float64) []*Endpo
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.patience.Set(mostPolls, 0)
+		e.patience.Set(mostPolls, true)
 		b.eps = append(b.eps, e)
 		eps = append(eps, e)
 	}

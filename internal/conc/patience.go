@@ -1,15 +1,19 @@
-// Patience decides how long a rank that waits looks and yields before it
-// sleeps, by what its last waits came to. There is no verdict about the machine that
-// could be wrong: each wait moves the limit of the next one.
+// Patience decides how long a rank that waits looks before it yields and then sleeps, by
+// what its last waits came to. There is no verdict about the machine that could be wrong:
+// each wait moves the limit of the next one.
 //
 // Looking is right if what is waited for comes sooner than a sleeper could be woken. It
 // is wrong if what would bring it needs this processor: another rank that was put on it, or
 // a neighbour that argon knows nothing of. Which of the two holds is seen by how waits
-// end. One that ends by looking, or after a sched_yield(2) that came back at once, lengthens the looking
-// of the next; one that ends after a yield that let others run, or by sleeping, halves it.
-// A rank that looks too little finds out by trials: it looks for long once when some sleeps
-// were shorter than that would have been, and each trial that fails doubles how many such sleeps
-// the next one takes.
+// end: one that ends by looking, or after a yield that came back at once, lengthens the looking of the next; one that
+// ends after a yield that let others run, or by sleeping, halves it. A rank that looks too little finds out by trials: it looks for long once when some sleeps
+// were shorter than that would have been, or such yields ended waits, and each trial that fails doubles how many
+// of those the next one takes.
+//
+// Two yields come before each sleep: if what is waited for is another rank of this
+// processor, they take 1.3 us, and a sleep 2.3 and the announcement before it 8. But sched_yield(2)
+// may give the rest of a slice, 3 ms and more, to a neighbour, where a sleeper gets the
+// processor at once when it is woken. So waits do not yield for a while after a yield that took so long.
 
 package conc
 
@@ -37,59 +41,61 @@ const (
 const (
 	// more is by how many looks a wait that ended in time lengthens the next one.
 	more = 8
-	// leastYields are made before each sleep: what is about to come on another
-	// processor comes meanwhile, and a rank of the same processor gets it.
-	leastYields = 2
+	// mostYields are made before each sleep.
+	mostYields = 2
 	// switched is the least time of a yield during which another thread ran. One that
 	// finds no other takes 0.3 to 0.6 us, a switch there and back 2 us and more.
 	switched = 1500 * time.Nanosecond
+	// lost is the least time of a yield that gave the processor to a neighbour for a slice. One to another
+	// rank, which waits or sends, takes some microseconds.
+	lost = 200 * time.Microsecond
+	// leastShun and mostShun are how many waits do not yield after a yield that was lost.
+	leastShun = 64
+	mostShun  = 1 << 14
 	// short is a sleep that looking as long as it may could have saved.
 	short = 100 * time.Microsecond
-	// firstTrial and mostTrial are how many short sleeps lead to a trial.
+	// firstTrial and mostTrial are how many short sleeps, and waits ended by yields, lead to a trial.
 	firstTrial = 4
 	mostTrial  = 256
-	// apart is how many waits in a row end by a yield until one sleeps in its place. Two
-	// ranks that yield to each other stay on one processor though another one is idle; a
-	// sleeper is woken on one that is idle.
-	apart = 64
 )
 
 // Ends of a wait.
 const (
-	looked uint32 = iota
-	gaveWay
-	slept
+	looked  uint32 = iota // or by a yield that came back at once
+	gaveWay               // by a yield that let another thread run
+	slept                 // or a yield was lost
 )
 
 // Patience is how long the goroutines of a rank look before they sleep. Its zero value
-// yields twice and looks never, as is right for a rank that shares its processor for sure. Its
+// yields and looks never, as is right for a rank that shares its processor for sure. Its
 // methods may be called by many goroutines at once, which then share what they learn.
 type Patience struct {
 	most   int32 // looks
-	yields int32
-
-	shared atomic.Bool // the last yield let another thread run
+	sleeps bool  // without a yield before
 
 	looks  atomic.Int32  // of the next wait
 	limit  atomic.Int32  // of this one: looks, or most in a trial
-	last   atomic.Uint32 // what the last wait came to
-	gave   atomic.Int32  // waits in a row that ended by a yield
-	shorts atomic.Int32  // short sleeps since the last trial
+	last   atomic.Uint32 // how the last wait ended, or this one so far
+	shorts atomic.Int32  // short sleeps and waits ended by yields since the last trial
 	need   atomic.Int32  // that many lead to one
+
+	// Waits that still come without yields, and how many there will be after the next
+	// yield that is lost.
+	shun, nextShun atomic.Int32
 }
 
-// Set has waits look at most so many times and then yield at most so many times. It is
+// Set has waits look at most so many times, and sleep then without a yield if sleeps is true. It is
 // called before all else.
-func (p *Patience) Set(looks, yields int) {
-	p.most, p.yields = int32(looks), int32(yields)
+func (p *Patience) Set(looks int, sleeps bool) {
+	p.most, p.sleeps = int32(looks), sleeps
 	p.looks.Store(p.most)
 	p.limit.Store(p.most)
 	p.need.Store(firstTrial)
 }
 
-// Brief reports whether waits do not look at present because another thread needs the
-// processor, so that a single look should not take long either.
-func (p *Patience) Brief() bool { return p.limit.Load() == 0 && (p.most == 0 || p.shared.Load()) }
+// Brief reports whether waits do not look at present, so that a single look should not take
+// long either.
+func (p *Patience) Brief() bool { return p.limit.Load() == 0 }
 
 // Next returns the next step of a wait after idle looks and yields that found nothing. Below 0 it never
 // parks: see conduits.Endpoint.Idle.
@@ -99,49 +105,38 @@ func (p *Patience) Next(idle int) Step {
 	}
 	limit := int(p.limit.Load())
 	switch {
-	case idle < limit && limit > 0:
+	case idle >= 0 && idle < limit:
 		return Look
-	case idle >= 0 && p.gave.Load() >= apart: // sleep
-	case idle < 0 || idle < limit+p.mayYield(limit):
+	case p.shun.Load() == 0 && (idle < 0 || idle < limit+mostYields && !p.sleeps):
 		return Yield
+	case idle < 0:
+		return Look
 	}
-	p.gave.Store(0)
 	p.last.Store(slept)
 	return Park
 }
 
-// mayYield is how many yields a wait makes that looks so often: in proportion.
-func (p *Patience) mayYield(limit int) int {
-	if p.most == 0 {
-		return leastYields
-	}
-	return min(max(int(p.yields)*limit/int(p.most), leastYields), int(p.yields))
-}
-
 // begin sets the limit of a wait by the last one.
 func (p *Patience) begin() {
-	looks, limit := p.looks.Load(), p.limit.Load()
-	last := p.last.Load()
+	if n := p.shun.Load(); n > 0 {
+		p.shun.Store(n - 1)
+	}
 	if p.most == 0 {
 		return
 	}
-	if last == gaveWay {
-		p.gave.Add(1)
-	} else if p.gave.Load() != 0 {
-		p.gave.Store(0)
-	}
-	switch {
-	case last == looked && limit > looks: // a trial that succeeded
-		looks = p.most
-		p.need.Store(firstTrial)
-	case last == looked:
-		looks = min(looks+more, p.most)
-	default:
+	looks, limit := p.looks.Load(), p.limit.Load()
+	switch last := p.last.Load(); {
+	case last != looked:
 		p.last.Store(looked)
-		if last == gaveWay && limit > looks {
-			p.failed()
+		if last == gaveWay {
+			p.saved()
 		}
 		looks /= 2
+	case limit > looks: // a trial that succeeded
+		looks = p.most
+		p.need.Store(firstTrial)
+	default:
+		looks = min(looks+more, p.most)
 	}
 	limit = looks
 	if p.shorts.Load() >= p.need.Load() {
@@ -154,15 +149,19 @@ func (p *Patience) begin() {
 
 // Yielded reports how long a yield took that Next had asked for.
 func (p *Patience) Yielded(took time.Duration) {
-	other := took >= switched
-	if other != p.shared.Load() {
-		p.shared.Store(other)
+	n := max(p.nextShun.Load(), leastShun)
+	if took < lost {
+		if p.last.Store(looked); took >= switched {
+			p.last.Store(gaveWay)
+		}
+		if n > leastShun {
+			p.nextShun.Store(n - 1)
+		}
+		return
 	}
-	if other {
-		p.last.Store(gaveWay)
-	} else {
-		p.last.Store(looked)
-	}
+	p.last.Store(slept)
+	p.shun.Store(n)
+	p.nextShun.Store(min(2*n, mostShun))
 }
 
 // Idle takes the next step, but for sleeping, of which it reports that it is to be taken, as
@@ -185,17 +184,19 @@ func (p *Patience) Idle(idle, every int, yield func()) bool {
 
 // Slept reports how long a sleep took.
 func (p *Patience) Slept(took time.Duration) {
-	if took >= short {
-		return // looking could not have saved it, and says nothing of a trial
-	}
-	p.shorts.Add(1)
-	if p.limit.Load() > p.looks.Load() {
-		p.failed()
+	if took < short { // else looking could not have saved it, and this tells nothing of a trial
+		p.saved()
 	}
 }
 
-// failed notes that a trial has not brought what was waited for, which came soon after.
-func (p *Patience) failed() { p.need.Store(min(2*p.need.Load(), mostTrial)) }
+// saved counts a wait that looking for as long as it may could have ended. If this one
+// did, as a trial, trials become rarer.
+func (p *Patience) saved() {
+	p.shorts.Add(1)
+	if p.limit.Load() > p.looks.Load() {
+		p.need.Store(min(2*p.need.Load(), mostTrial))
+	}
+}
 
 // HaveProcessors reports whether this rank has a processor to itself, as one of n ranks of
 // this host, each a process. Where ranks were bound to sets of processors it counts how many are

@@ -7,10 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-const (
-	looks  = 100
-	yields = 40
-)
+const looks = 100
 
 // machine says how the waits of a model machine go: what is waited for comes after a
 // number of looks, by a yield that lets its sender run, or never before a sleep, which
@@ -18,6 +15,7 @@ const (
 type machine struct {
 	comes  int // looks; beyond what any wait makes: a sleep is needed
 	shares bool
+	yield  time.Duration // of a yield that brings nothing
 	sleep  time.Duration
 }
 
@@ -32,10 +30,10 @@ func (m machine) wait(p *Patience) (looked, yielded int, slept bool) {
 		case Yield:
 			yielded++
 			if m.shares {
-				p.Yielded(2 * switched)
+				p.Yielded(2 * time.Microsecond)
 				return looked, yielded, false
 			}
-			p.Yielded(switched / 4)
+			p.Yielded(m.yield)
 			if looked+yielded >= m.comes {
 				return looked, yielded, false
 			}
@@ -51,20 +49,21 @@ const never = 1 << 20
 // TestSettled: to what waits come on a machine that stays as it is, wherever they begin.
 func TestSettled(t *testing.T) {
 	for _, c := range []struct {
-		name          string
-		m             machine
-		most          int // looks of all but the trials
-		slept, looked bool
+		name  string
+		m     machine
+		most  int // looks of all but the trials
+		slept bool
 	}{
-		{"the answer comes at once", machine{comes: 1}, 1, false, true},
-		{"it takes as long as waits may look", machine{comes: looks}, looks, false, true},
-		{"what it takes shares the processor", machine{shares: true}, 0, false, false},
-		{"a neighbour has the other processor, and sleeps are short", machine{comes: never, sleep: 5 * time.Microsecond}, 0, true, false},
-		{"ranks compute for long", machine{comes: never, sleep: time.Millisecond}, 0, true, false},
+		{"the answer comes at once", machine{comes: 1}, 1, false},
+		{"it takes as long as waits may look", machine{comes: looks}, looks, false},
+		{"what it takes shares the processor", machine{shares: true}, 0, false},
+		{"a neighbour has the other processor, and sleeps are short", machine{comes: never, sleep: 5 * time.Microsecond}, 0, true},
+		{"the same, and a yield takes a slice", machine{comes: never, yield: lost, sleep: 5 * time.Microsecond}, 0, true},
+		{"ranks compute for long", machine{comes: never, sleep: time.Millisecond}, 0, true},
 	} {
 		for start := range int32(looks + 1) {
 			var p Patience
-			p.Set(looks, yields)
+			p.Set(looks, false)
 			p.looks.Store(start)
 			for range 600 {
 				c.m.wait(&p)
@@ -80,8 +79,7 @@ func TestSettled(t *testing.T) {
 					sleeps++
 				}
 			}
-			// Of those that yield to each other one in apart sleeps.
-			if c.slept && sleeps != waits || !c.slept && sleeps > waits/apart+1 || c.looked && sleeps > 0 {
+			if c.slept && sleeps != waits || !c.slept && sleeps > 0 {
 				t.Fatalf("%s: %d of %d waits slept", c.name, sleeps, waits)
 			}
 			if trials > waits/mostTrial+1 {
@@ -97,11 +95,12 @@ func TestSettled(t *testing.T) {
 func TestPatienceMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p Patience
-		p.Set(looks, yields)
+		p.Set(looks, false)
 		kind := rapid.Custom(func(t *rapid.T) machine {
 			return machine{
-				comes:  rapid.SampledFrom([]int{1, 3, 10, looks, looks + yields, never}).Draw(t, "comes"),
+				comes:  rapid.SampledFrom([]int{1, 3, 10, looks, looks + mostYields, never}).Draw(t, "comes"),
 				shares: rapid.Bool().Draw(t, "shares"),
+				yield:  rapid.SampledFrom([]time.Duration{0, switched, lost - 1, lost, time.Second}).Draw(t, "yield"),
 				sleep:  rapid.SampledFrom([]time.Duration{time.Microsecond, short - 1, short, time.Second}).Draw(t, "sleep"),
 			}
 		})
@@ -130,7 +129,7 @@ func TestPatienceMemory(t *testing.T) {
 				vain++
 			}
 		}
-		if vain > 10 {
+		if vain > 16 { // 7 halve the looks, 7 are trials
 			t.Fatalf("%d waits looked where only a yield helps", vain)
 		}
 	})
@@ -141,7 +140,7 @@ func TestPatienceShared(t *testing.T) {
 	var p Patience
 	for _, m := range []machine{{comes: 1}, {shares: true}, {comes: never, sleep: 1}, {comes: never, sleep: time.Second}} {
 		for range 2 * mostTrial {
-			if looked, yielded, _ := m.wait(&p); looked > 0 || yielded > leastYields || !p.Brief() {
+			if looked, yielded, _ := m.wait(&p); looked > 0 || yielded > mostYields || !p.Brief() {
 				t.Fatalf("%d looks and %d yields", looked, yielded)
 			}
 		}
@@ -152,11 +151,11 @@ func TestPatienceShared(t *testing.T) {
 func TestWoken(t *testing.T) {
 	for _, most := range []int{0, looks} {
 		var p Patience
-		p.Set(most, yields)
+		p.Set(most, false)
 		for range 10 {
 			machine{comes: never, sleep: time.Second}.wait(&p)
 			for idle := -64; idle < 0; idle++ {
-				if s := p.Next(idle); s == Park || s == Look && p.Brief() {
+				if s := p.Next(idle); s != Yield {
 					t.Fatalf("step %d at %d, with %d looks", s, idle, most)
 				}
 			}
@@ -167,7 +166,7 @@ func TestWoken(t *testing.T) {
 // TestLongSleeps: sleeps that looking could not have saved lead to no trial.
 func TestLongSleeps(t *testing.T) {
 	var p Patience
-	p.Set(looks, yields)
+	p.Set(looks, false)
 	m := machine{comes: never, sleep: short}
 	for range 10 {
 		m.wait(&p)
@@ -179,25 +178,81 @@ func TestLongSleeps(t *testing.T) {
 	}
 }
 
-// TestApart: of ranks that yield to each other for long one sleeps now and then, so that
-// they come apart where a processor is idle.
-func TestApart(t *testing.T) {
-	var p Patience
-	p.Set(looks, yields)
-	row := 0
-	for i := range 10 * apart {
-		switch _, yielded, slept := (machine{shares: true, sleep: short}).wait(&p); {
-		case slept && yielded > 0:
-			t.Fatalf("wait %d yields and sleeps", i)
-		case slept:
-			row = 0
-		default:
-			if row++; row > apart {
-				t.Fatalf("%d waits in a row yield to each other", row)
+// TestLostYields: after a yield that gave a slice to a neighbour waits come without one,
+// each time for longer, and with one again where yields come back soon.
+func TestLostYields(t *testing.T) {
+	for _, most := range []int{0, looks} {
+		var p Patience
+		p.Set(most, false)
+		lose, soon := machine{comes: never, yield: lost, sleep: time.Second}, machine{comes: never, sleep: time.Second}
+		without := func(m machine) (n int) {
+			for ; n <= 2*mostShun; n++ {
+				if _, yielded, _ := m.wait(&p); yielded > 0 {
+					break
+				}
+			}
+			return n
+		}
+		without(lose)
+		for want := leastShun; want <= 4*mostShun; want *= 2 {
+			// The wait that counts the last one yields.
+			if n := without(lose); n != min(want, mostShun)-1 {
+				t.Fatalf("%d waits did not yield, want %d, with %d looks", n, min(want, mostShun)-1, most)
+			}
+		}
+		without(soon)
+		for range mostShun {
+			if n := without(soon); n != 0 {
+				t.Fatalf("%d waits do not yield where yields come back soon, with %d looks", n, most)
+			}
+		}
+		without(lose)
+		if n := without(lose); n != leastShun-1 {
+			t.Fatalf("%d waits did not yield after many that came back soon, want %d", n, leastShun-1)
+		}
+		// A wait that may not park meanwhile looks.
+		p.begin()
+		for idle := -64; idle < 0; idle++ {
+			if s := p.Next(idle); s != Look {
+				t.Fatalf("step %d at %d after a yield that was lost", s, idle)
 			}
 		}
 	}
-	if row == 10*apart {
-		t.Fatal("no wait sleeps")
+}
+
+// TestYieldEndsWait: a wait that a yield ends has outlasted its looks, and leads to trials as short
+// sleeps do, so that ranks that do not share a processor any more look again.
+func TestYieldEndsWait(t *testing.T) {
+	var p Patience
+	p.Set(looks, false)
+	for range 16 {
+		machine{shares: true}.wait(&p)
+	}
+	if !p.Brief() {
+		t.Fatalf("waits look %d times after 16 that yields ended", p.limit.Load())
+	}
+	apart := machine{comes: looks, sleep: time.Second}
+	for i := range 4 * mostTrial {
+		// The yields of a wait that does not look end it while the rank does not know.
+		m := machine{shares: true}
+		if !p.Brief() || p.shorts.Load() >= p.need.Load() {
+			m = apart
+		}
+		if looked, _, _ := m.wait(&p); looked == looks {
+			return
+		} else if i == 4*mostTrial-1 {
+			t.Fatal("no wait looks again")
+		}
+	}
+}
+
+// TestSleepsAtOnce: where sleeping costs little no wait that may park yields.
+func TestSleepsAtOnce(t *testing.T) {
+	var p Patience
+	p.Set(looks, true)
+	for range 100 {
+		if _, yielded, slept := (machine{comes: never, sleep: time.Microsecond}).wait(&p); yielded > 0 || !slept {
+			t.Fatalf("%d yields, slept %v", yielded, slept)
+		}
 	}
 }

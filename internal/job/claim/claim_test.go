@@ -121,7 +121,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBeSent: the process hears why, and not that nobody answers.
+// TestFilesThatCannotBeSent: the process hears why, and does not take gasrun for silent.
 func TestFilesThatCannotBeSent(t *testing.T) {
 	s, err := Listen()
 	if err != nil {
