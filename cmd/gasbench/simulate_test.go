@@ -190,7 +190,7 @@ func TestSimParse(t *testing.T) {
 		{"-ranks 4", "-ranks is for simulated jobs"},
 		{"-conduit sim -time 1s", "-time has no meaning with -conduit sim"},
 		{"-conduit sim -bursts 2", "-bursts has no meaning with -conduit sim"},
-		{"-conduit sim -profile x", `no profile "x"; known: extoll, ideal`},
+		{"-conduit sim -profile x", `no profile "x"; known: ` + strings.Join(sim.Profiles(), ", ")},
 		{"-conduit sim -run barrier", `-run "barrier" matches no benchmark of -conduit sim as a whole; there are scale/barrier`},
 		{"-conduit sim -run (", "is not a regular expression"},
 		{"-conduit sim -run scale/.* -ranks 1", "-ranks 1: it must be 2 to 16777216"},

@@ -23,6 +23,8 @@ type Endpoint struct {
 	clock    Time
 	cardFree Time // when the card takes the next message
 	rmaFree  Time // when it takes the next RMA operation
+	getFree  Time // when it answers the next get
+	tlb      *tlb
 	stalled  Time // the processor stands still until then
 	slow     int32
 	threads  *thread // list of those that have not ended
@@ -332,19 +334,19 @@ func (e *Endpoint) message(dst int, c conduits.Class, words int) (uint32, *messa
 	return id, m
 }
 
-// issue spends what handing something to the card takes and returns when the
-// card has it.
-func (e *Endpoint) issue(slots int, gap Time, free *Time) Time {
+// issue spends what handing something to the card takes, in parts of that many bytes, and
+// returns when the card has it.
+func (e *Endpoint) issue(parts, bytes int, gap Time, free *Time) Time {
 	p := &e.j.p
 	at := max(e.clock+e.work(p.Software/2)+p.PIO, *free)
-	e.spend(Time(slots) * p.SendBusy)
+	e.spend(Time(parts) * p.SendBusy)
 	*free = at + gap
-	if further := Time(slots - 1); further > 0 {
-		// All slots are one message to the network. Where the card or the processor
+	if further := Time(parts - 1); further > 0 {
+		// All parts are one message to the network. Where the card or the processor
 		// is slower than the link, it enters so much later that its end is right.
 		pace := max(gap, p.SendBusy)
 		*free += further * pace
-		at += further * max(0, pace-Time(p.Header+p.Slot)*p.Net.Byte)
+		at += further * max(0, pace-Time(p.Header+bytes)*p.Net.Byte)
 	}
 	return at
 }
@@ -358,11 +360,11 @@ func (e *Endpoint) launch(id uint32, m *message, k kind, tag conduits.Tag) {
 	var at Time
 	switch {
 	case k == kindShort, len(m.data) <= p.Eager:
-		at = e.issue(j.slots(m), p.MessageGap, &e.cardFree)
+		at = e.issue(j.packets(m), p.Slot, p.MessageGap, &e.cardFree)
 	default:
 		// Copied into registered memory, put into the landing buffer, and told.
 		e.spend(Time(len(m.data)) * p.MemoryByte)
-		at = e.issue(1, p.PutGap, &e.rmaFree) + p.Unit + p.ATU + p.DMARead
+		at = e.issue(1, 0, p.PutGap, &e.rmaFree) + p.Unit + p.ATU + p.DMARead
 	}
 	j.trace.message(e.clock, 's', m)
 	j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
@@ -377,13 +379,14 @@ func (e *Endpoint) launchLong(id uint32, m *message, tag conduits.Tag) {
 	if m.want != 0 {
 		gap = p.PutGap // the card reads the data
 	}
-	at := e.issue(1, gap, &e.rmaFree) + p.Unit
+	parts := j.commands(int(m.dst), m.to, len(m.data))
+	at := e.issue(parts, len(m.data)/parts, gap, &e.rmaFree) + p.Unit
 	j.trace.message(e.clock, 's', m)
 	if m.want == 0 {
 		j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
 		return
 	}
-	j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
+	j.schedule(at+e.translateOwn(at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
 }
 
 // Poll runs what has arrived by the rank's clock.

@@ -287,13 +287,15 @@ func (j *Job) bytes(m *message) int {
 	n := p.Header + 4*int(m.nwords)
 	switch m.kind {
 	case kindShort:
-		n += p.Tag + (j.slots(m)-1)*p.Header
+		n += p.Tag + (j.packets(m)-1)*p.Header
 	case kindMedium, kindCast:
 		n += p.Tag + len(m.data)
 		if len(m.data) <= p.Eager {
-			n += (j.slots(m) - 1) * p.Header
+			n += (j.packets(m) - 1) * p.Header
 		}
-	case kindLong, kindPut, kindGetReply, kindDatagram:
+	case kindLong, kindPut, kindGetReply:
+		n += len(m.data) + (j.commands(int(m.owner()), m.to, len(m.data))-1)*p.Header
+	case kindDatagram:
 		n += len(m.data)
 	}
 	return n
@@ -318,18 +320,18 @@ func (j *Job) deliver(now Time, id uint64) {
 		// Performed first, told afterwards.
 		next, t = evWrite, p.Unit+p.DMAWrite
 		if len(m.data) > 0 {
-			t += p.ATU
+			t += j.eps[m.dst].translate(now, uint64(m.to), len(m.data))
 		} else {
 			next = evMailbox
 		}
 	case kindPut:
-		next, t = evWrite, p.Unit+p.ATU+p.DMAWrite
+		next, t = evWrite, p.Unit+j.eps[m.dst].translate(now, uint64(m.to), len(m.data))+p.DMAWrite
 	case kindGet:
-		next, t = evWrite, p.Unit+p.ATU+p.DMARead
+		next, t = evWrite, p.Unit+j.eps[m.dst].translate(now, uint64(m.to), len(m.dest))+p.DMARead
 	case kindAtomic:
 		next, t = evWrite, p.Unit+p.DMARead+p.DMAWrite
 	case kindGetReply:
-		next, t = evDone, p.Unit+p.ATU+2*p.DMAWrite
+		next, t = evDone, p.Unit+j.eps[m.dst].translateOwn(now, m.dest)+2*p.DMAWrite
 	case kindAtomicReply:
 		next, t = evDone, p.Unit+p.DMAWrite
 	case kindAck:
@@ -347,13 +349,50 @@ func (j *Job) landing(m *message) Time {
 	return p.DMAWrite + p.SlotWrite*Time(j.slots(m)-1)
 }
 
-// slots is how many slots of a mailbox m takes.
-func (j *Job) slots(m *message) int {
+// content is the length of m, tag included.
+func (j *Job) content(m *message) int {
 	n := j.p.Tag + 4*int(m.nwords)
 	if m.kind == kindMedium || m.kind >= kindCast {
 		n += len(m.data)
 	}
-	return max(1, (n+j.p.Slot-1)/j.p.Slot)
+	return n
+}
+
+// slots is how many slots of a mailbox m takes.
+func (j *Job) slots(m *message) int {
+	return max(1, (j.content(m)+j.p.Slot-1)/j.p.Slot)
+}
+
+// packets is in how many packets m travels: one a slot, but for the message that is a little
+// longer than a slot.
+func (j *Job) packets(m *message) int {
+	if j.content(m) <= j.p.Message {
+		return 1
+	}
+	return j.slots(m)
+}
+
+// line is the unit of RMA operations of more than one line, bytes.
+const line = 64
+
+// commands is how many operations of the card a transfer of n bytes to or from address to of
+// rank is: each is of up to a line, or of whole lines, within a page (Nüssle 2008, section 7.5.1).
+// Memory that a rank has registered is taken to begin with a page, for where the Go heap has it
+// differs from run to run.
+func (j *Job) commands(rank int, to segment.NLA, n int) int {
+	page := j.p.Page
+	if page == 0 || n == 0 {
+		return 1
+	}
+	if !conduits.InSegment(&j.eps[rank], rank, to, uint64(n)) {
+		to = 0
+	}
+	of := func(n int) int {
+		return min(n/line, 1) + min(n%line, 1)
+	}
+	head := min(n, page-int(uint64(to)&uint64(page-1)))
+	n -= head
+	return of(head) + n/page + of(n%page)
 }
 
 // arrive puts message id where its target finds it.

@@ -55,3 +55,11 @@ func (m *memory) unmap() {
 func apply(mem []byte, m *message) uint64 {
 	return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(mem)), m.op, m.typ, m.a, m.b)
 }
+
+// address is where mem lies, if it is of e's segment.
+func address(e *Endpoint, mem []byte) (a uint64, ok bool) {
+	size := e.view[0].Size()
+	own, _ := e.view[0].Bytes(segment.AttachBase, size, size)
+	off := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem))) - uintptr(unsafe.Pointer(unsafe.SliceData(own))))
+	return uint64(segment.AttachBase) + off, off < size
+}

@@ -188,7 +188,7 @@ func (e *Endpoint) EnterBarrier(reg int, low, high uint64) error {
 	id, m := e.message(e.rank, conduits.Request, 5)
 	m.kind = kindPart
 	putGate(m, reg, low, high)
-	at := e.issue(1, j.p.MessageGap, &e.cardFree)
+	at := e.issue(1, 0, j.p.MessageGap, &e.cardFree)
 	j.trace.message(e.clock, 's', m)
 	j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
 	return nil

@@ -147,7 +147,7 @@ func TestBadOptions(t *testing.T) {
 		"seed=":                  {"KEY=VALUE"},
 		"seed=-1":                {"seed=-1", "0 to 1844"},
 		"seed=1 seed=2":          {"seed=2", "seed=1 before"},
-		"profile=myrinet":        {"profile=myrinet", "extoll, ideal"},
+		"profile=myrinet":        {"profile=myrinet", "extoll-kernel, firmvia, ideal"},
 		"topology=ring":          {"topology=ring", "crossbar, torus, fattree"},
 		"queue=two":              {"queue=two", "voq, single"},
 		"dims=8x8":               {"dims=8x8", "three sides"},

@@ -23,7 +23,11 @@ type Profile struct {
 	DMARead  Time // the card reads host memory
 	DMAWrite Time // the card writes host memory
 	ATU      Time // address translation, in the translation cache
-	Unit     Time // passing one of the RMA unit's parts: requester, responder, completer
+	// ATUMiss comes to ATU where the translation is not in the cache of TLB entries, which is
+	// direct mapped; 0 entries: it always is. The unit does one translation after the other.
+	ATUMiss Time
+	TLB     int
+	Unit    Time // passing one of the RMA unit's parts: requester, responder, completer
 
 	// SendBusy is how long a send keeps the processor; the rest of half the
 	// software and the PIO, which are posted writes, overlaps with its next work.
@@ -40,13 +44,17 @@ type Profile struct {
 	// Header is how many bytes a packet takes on a link beside its payload:
 	// for a message one header a slot, for an RMA operation its descriptor.
 	Header int
+	// Page is the border that no RMA operation of the card crosses, a power of two; longer and
+	// misaligned transfers are several (see Job.commands). 0: there is none.
+	Page int
 	// Tag is how many bytes of a message are the tag of the layer above, before
 	// the words.
 	Tag int
 	// Slot is how many bytes, tag included, a slot of the mailbox holds; longer messages
-	// are sent as several packets. SlotWrite is the time of each further slot
-	// beside its time on the link.
+	// are sent as several packets, except that one of up to Message bytes is one packet.
+	// SlotWrite is the time of each further slot beside its time on the link.
 	Slot      int
+	Message   int
 	SlotWrite Time
 	// Eager is the largest payload that travels in slots; larger ones are put
 	// into the landing buffer (Nüssle 2008, section 8.6).
@@ -88,6 +96,9 @@ func Extoll() Profile {
 		// is payload, as the header of 8 bytes that MPI needs (8.6).
 		Tag:  8,
 		Slot: 56,
+		// A message of 64 bytes is one packet and written as two slots (7.4).
+		Message: 64,
+		Page:    4096, // "no transfer is allowed to cross a page border" (7.5.1)
 		// The receiving card writes a slot while the next one is on the link.
 		SlotWrite:  0,
 		Eager:      512, // "at about 512-1024 bytes" (9.3)
@@ -116,8 +127,6 @@ func Ideal() Profile {
 		Net:  fabric.Params{Latency: Microsecond, Packet: 1 << 20},
 	}
 }
-
-var profiles = map[string]func() Profile{"extoll": Extoll, "ideal": Ideal}
 
 // Profiles lists the names that ProfileByName knows.
 func Profiles() []string {
@@ -158,6 +167,7 @@ func (p *Profile) check() error {
 		{"DMARead", p.DMARead},
 		{"DMAWrite", p.DMAWrite},
 		{"ATU", p.ATU},
+		{"ATUMiss", p.ATUMiss},
 		{"Unit", p.Unit},
 		{"SendBusy", p.SendBusy},
 		{"Wake", p.Wake},
@@ -186,6 +196,10 @@ func (p *Profile) check() error {
 	}
 	if p.Slot <= 0 || p.Header < 0 || p.Tag < 0 || p.Header > maxStepBytes || p.Tag > maxStepBytes {
 		return errs.BadArg("sim: profile %q: Slot is %d bytes, Header %d, Tag %d", p.Name, p.Slot, p.Header, p.Tag)
+	}
+	if p.TLB < 0 || p.TLB > maxStepBytes || p.Message < 0 || p.Page < 0 || p.Page > maxStepBytes || p.Page&(p.Page-1) != 0 || 0 < p.Page && p.Page < line {
+		return errs.BadArg("sim: profile %q: TLB is %d entries, Message %d bytes, Page %d; at most %d, and Page 0 or a power of two from %d on",
+			p.Name, p.TLB, p.Message, p.Page, maxStepBytes, line)
 	}
 	return nil
 }

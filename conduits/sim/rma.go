@@ -83,10 +83,14 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 		have = m.want & conduits.SourceDone
 		m.want &^= have
 	}
-	at := e.issue(1, gap, &e.rmaFree) + p.Unit
+	parts := 1
+	if a.Verb != conduits.Atomic {
+		parts = j.commands(a.Rank, a.At, int(a.Len()))
+	}
+	at := e.issue(parts, int(a.Len())/parts, gap, &e.rmaFree) + p.Unit
 	j.trace.message(e.clock, 's', m)
 	if read {
-		j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
+		j.schedule(at+e.translateOwn(at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
 	} else {
 		j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
 	}
@@ -134,7 +138,10 @@ func (j *Job) perform(id uint32) {
 		j.m.release(m)
 		j.answer(id, m, kindAck)
 	case kindGet:
-		j.answer(id, m, kindGetReply)
+		// The card reads the data of gets no faster than that of its own puts.
+		wait := max(0, e.getFree-j.now)
+		e.getFree = j.now + wait + j.p.PutGap
+		j.answerAfter(wait, id, m, kindGetReply)
 	case kindAtomic:
 		e.notify(true)
 		j.answer(id, m, kindAtomicReply)
@@ -185,8 +192,10 @@ func (j *Job) refuse(id uint32, err error) {
 }
 
 // answer sends m back as k.
-func (j *Job) answer(id uint32, m *message, k kind) {
+func (j *Job) answer(id uint32, m *message, k kind) { j.answerAfter(0, id, m, k) }
+
+func (j *Job) answerAfter(t Time, id uint32, m *message, k kind) {
 	m.kind = k
 	m.src, m.dst = m.dst, m.src
-	j.schedule(j.now+j.faults.jitter(j), evInject, uint64(id))
+	j.schedule(j.now+t+j.faults.jitter(j), evInject, uint64(id))
 }

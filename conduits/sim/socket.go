@@ -58,7 +58,7 @@ func (s *Socket) Send(dst int, p []byte) error {
 	m.kind = kindDatagram
 	m.data, m.own = j.m.buffer(len(p)), true
 	copy(m.data, p)
-	at := e.issue(1, j.p.MessageGap, &e.cardFree)
+	at := e.issue(1, 0, j.p.MessageGap, &e.cardFree)
 	j.trace.message(e.clock, 's', m)
 	j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -24,6 +25,7 @@ import (
 type side struct {
 	ep     conduits.Endpoint
 	rank   int
+	peer   int
 	mem    []byte // the own segment
 	src    []byte // what is put
 	got    int    // messages
@@ -35,7 +37,7 @@ type side struct {
 }
 
 const (
-	pairSegment = 16 << 10
+	pairSegment = 64 << 10
 	pairData    = segment.AttachBase
 )
 
@@ -65,16 +67,21 @@ func (s *side) until(cond func() bool) error {
 
 // pair runs body on both ranks of a job of two.
 func pair(p sim.Profile, body func(s *side) error) error {
-	j, err := sim.New(2, sim.Config{Profile: &p})
+	return ends(p, 2, body)
+}
+
+// ends runs body on the first and the last rank of a job of n.
+func ends(p sim.Profile, n int, body func(s *side) error) error {
+	j, err := sim.New(n, sim.Config{Profile: &p, MaxMedium: pairSegment})
 	if err != nil {
 		return err
 	}
 	eps := j.Endpoints()
 	result := make([]error, len(eps))
 	conduits.Run(eps, func(i int) {
-		s := &side{ep: eps[i], rank: i, src: make([]byte, pairSegment)}
+		s := &side{ep: eps[i], rank: i, peer: n - 1 - i, src: make([]byte, pairSegment)}
 		err := s.ep.Attach(conduits.AttachConfig{Size: pairSegment, Receiver: s})
-		if err == nil {
+		if err == nil && (i == 0 || i == n-1) {
 			_, v := s.ep.Views()
 			s.mem, _ = v[0].Bytes(pairData, pairSegment, v[0].Size())
 			err = body(s)
@@ -97,6 +104,8 @@ type transfer struct {
 	// told, by so many messages.
 	memory   bool
 	messages func(size int) int
+	// then, if not nil, is what the target does before it has the data.
+	then func(s *side, size int) error
 }
 
 // message sends one message or reports why not.
@@ -104,7 +113,7 @@ func (s *side) message(words int) error {
 	var w [conduits.MaxWords]uint32
 	st := conduits.NoCredit
 	err := s.until(func() bool {
-		st = s.ep.Send(1-s.rank, conduits.Request, 1, w[:words])
+		st = s.ep.Send(s.peer, conduits.Request, 1, w[:words])
 		return st != conduits.NoCredit
 	})
 	if err == nil && st == conduits.Dead {
@@ -118,14 +127,14 @@ func (s *side) notify(data []byte) error {
 	var slot conduits.Slot
 	st := conduits.NoCredit
 	err := s.until(func() bool {
-		slot, _, st = s.ep.ReservePut(1-s.rank, conduits.Request, 0, pairData, data, 0)
+		slot, _, st = s.ep.ReservePut(s.peer, conduits.Request, 0, pairData, data, 0)
 		return st != conduits.NoCredit
 	})
 	if err == nil && st == conduits.Dead {
 		err = s.ep.Err()
 	}
 	if err == nil {
-		s.ep.Commit(1-s.rank, conduits.Request, slot, 1, 0)
+		s.ep.Commit(s.peer, conduits.Request, slot, 1, 0)
 	}
 	return err
 }
@@ -134,19 +143,20 @@ func (s *side) notify(data []byte) error {
 // tag is some of them.
 func veloWords(p *sim.Profile, size int) int { return max(0, size-p.Tag+3) / 4 }
 
-// velo sends size bytes in messages of a slot each.
+// velo sends size bytes in messages of a packet each.
 func velo(p *sim.Profile) transfer {
+	most := max(p.Slot, p.Message)
 	return transfer{
 		name: "VELO",
 		send: func(s *side, size int, _ uint64) error {
-			for ; size > p.Slot; size -= p.Slot {
-				if err := s.message(veloWords(p, p.Slot)); err != nil {
+			for ; size > most; size -= most {
+				if err := s.message(veloWords(p, most)); err != nil {
 					return err
 				}
 			}
 			return s.message(veloWords(p, size))
 		},
-		messages: func(size int) int { return max(1, (size+p.Slot-1)/p.Slot) },
+		messages: func(size int) int { return max(1, (size+most-1)/most) },
 	}
 }
 
@@ -156,20 +166,25 @@ var (
 	notifPut = transfer{name: "notification put", messages: once, send: func(s *side, _ int, _ uint64) error { return s.notify(nil) }}
 	put      = transfer{name: "put", messages: once, send: func(s *side, size int, _ uint64) error { return s.notify(s.src[:size]) }}
 	word     = transfer{name: "put of a word", memory: true, send: func(s *side, _ int, k uint64) error {
-		_, err := post.PutWord(s.ep, 1-s.rank, pairData, k, 8, 0, 0)
+		_, err := post.PutWord(s.ep, s.peer, pairData, k, 8, 0, 0)
 		return err
 	}}
 	silentPut = transfer{name: "put without notification", memory: true, send: func(s *side, size int, k uint64) error {
 		binary.LittleEndian.PutUint64(s.src[size-8:], k)
-		_, err := post.Put(s.ep, 1-s.rank, pairData, s.src[:size], 0, 0)
+		_, err := post.Put(s.ep, s.peer, pairData, s.src[:size], 0, 0)
 		return err
 	}}
 )
 
 // halfRoundTrip is half the time of a ping-pong of t, ns.
 func halfRoundTrip(p sim.Profile, t transfer, size int) (ns float64, err error) {
+	return halfRoundTripOf(p, 2, t, size)
+}
+
+// halfRoundTripOf is that of the first and the last rank of a job of n.
+func halfRoundTripOf(p sim.Profile, n int, t transfer, size int) (ns float64, err error) {
 	const warm, rounds = 2, 10
-	err = pair(p, func(s *side) error {
+	err = ends(p, n, func(s *side) error {
 		arrived := func(k int) func() bool {
 			if t.memory {
 				return func() bool { return binary.LittleEndian.Uint64(s.mem[size-8:]) == uint64(k) }
@@ -178,12 +193,19 @@ func halfRoundTrip(p sim.Profile, t transfer, size int) (ns float64, err error) 
 			return func() bool { return s.got == want }
 		}
 		start := 0.0
+		receive := func(k int) error {
+			err := s.until(arrived(k))
+			if err == nil && t.then != nil {
+				err = t.then(s, size)
+			}
+			return err
+		}
 		for k := 1; k <= warm+rounds; k++ {
 			if k == warm+1 {
 				start = virtual(s.ep)
 			}
-			if s.rank == 1 {
-				if err := s.until(arrived(k)); err != nil {
+			if s.rank != 0 {
+				if err := receive(k); err != nil {
 					return err
 				}
 			}
@@ -191,7 +213,7 @@ func halfRoundTrip(p sim.Profile, t transfer, size int) (ns float64, err error) 
 				return err
 			}
 			if s.rank == 0 {
-				if err := s.until(arrived(k)); err != nil {
+				if err := receive(k); err != nil {
 					return err
 				}
 			}
@@ -211,8 +233,11 @@ func roundTrip(p sim.Profile, start func(s *side) error) (ns float64, err error)
 		if s.rank == 1 {
 			return s.until(func() bool { return s.got == 1 })
 		}
-		begun := virtual(s.ep)
-		for k := 1; k <= rounds; k++ {
+		begun := 0.0
+		for k := 1; k <= 1+rounds; k++ {
+			if k == 2 {
+				begun = virtual(s.ep)
+			}
 			if err := start(s); err != nil {
 				return err
 			}
@@ -228,13 +253,13 @@ func roundTrip(p sim.Profile, start func(s *side) error) (ns float64, err error)
 
 func get(size int) func(s *side) error {
 	return func(s *side) error {
-		_, err := post.Get(s.ep, s.src[:size], 1-s.rank, pairData, conduits.RemoteDone, 1)
+		_, err := post.Get(s.ep, s.src[:size], s.peer, pairData, conduits.RemoteDone, 1)
 		return err
 	}
 }
 
 func lock(s *side) error {
-	_, _, err := post.Atomic(s.ep, 1-s.rank, pairData, conduits.AtomicFCAA, conduits.Uint32, 0, 1, 1)
+	_, _, err := post.Atomic(s.ep, s.peer, pairData, conduits.AtomicFCAA, conduits.Uint32, 0, 1, 1)
 	return err
 }
 
@@ -265,13 +290,25 @@ func interval(p sim.Profile, t transfer, size int) (ns float64, err error) {
 // putInterval is the time between completions of puts of 8 bytes at their
 // initiator, ns.
 func putInterval(p sim.Profile) (ns float64, err error) {
+	return completionInterval(p, func(s *side) error {
+		_, err := post.Put(s.ep, 1, pairData, s.src[:8], conduits.RemoteDone, 1)
+		return err
+	})
+}
+
+// getInterval is that of gets.
+func getInterval(p sim.Profile, size int) (ns float64, err error) {
+	return completionInterval(p, get(size))
+}
+
+func completionInterval(p sim.Profile, start func(s *side) error) (ns float64, err error) {
 	const warm, rounds, under = 200, 1000, 64
 	err = pair(p, func(s *side) error {
 		if s.rank == 1 {
 			return s.until(func() bool { return s.got == 1 })
 		}
 		for k := range warm + rounds {
-			if _, err := post.Put(s.ep, 1, pairData, s.src[:8], conduits.RemoteDone, 1); err != nil {
+			if err := start(s); err != nil {
 				return err
 			}
 			if err := s.until(func() bool { return s.done > k-under }); err != nil {
@@ -505,7 +542,7 @@ func TestText(t *testing.T) {
 	r, v := reading(p), velo(&p)
 	most := maxTransfer * perSecond(must(interval(r, put, maxTransfer)))
 	// The best of VELO is that of full slots.
-	mostVelo := float64(p.Slot) * perSecond(must(interval(p, v, p.Slot)))
+	mostVelo := float64(p.Message) * perSecond(must(interval(p, v, p.Message)))
 	slots, landing := p, p
 	slots.Eager, landing.Eager = maxTransfer, 0
 	// first is the first size from 64 on, in steps, for which ok holds.
@@ -534,16 +571,28 @@ func TestText(t *testing.T) {
 		want      float64
 	}{
 		{"bandwidth of puts of 4 KiB", "275 MB/s", most, 274e6},
-		{"bandwidth of full VELO slots", "less", mostVelo, 214e6},
+		{"bandwidth of full VELO messages", "less", mostVelo, 220e6},
 		{"half bandwidth, ping-pong of puts", "576 B", first(64, func(size int) bool {
 			return float64(size)*perSecond(must(halfRoundTrip(r, put, size))) >= most/2
 		}), 576},
 		{"half bandwidth, streaming VELO", "32 B", float64(streaming), 32},
-		{"put faster than VELO, ping-pong", "about 400 B", faster(r, put, p, v), 736},
+		{"put faster than VELO, ping-pong", "about 400 B", faster(r, put, p, v), 904},
 		{"put above VELO, streaming", "384 B", first(64, func(size int) bool {
 			return float64(size)*perSecond(must(interval(r, put, size))) > mostVelo
 		}), 192},
+		{"get above VELO, streaming", "512 B", first(64, func(size int) bool {
+			return float64(size)*perSecond(must(getInterval(p, size))) > mostVelo
+		}), 192},
+		{"bandwidth of gets of 4 KiB", "275 MB/s", maxTransfer * perSecond(must(getInterval(p, maxTransfer))), 274e6},
 		{"landing buffer faster than slots", "512 to 1024 B", faster(landing, medium, slots, medium), 1008},
+		{"rendezvous faster than copies", "2 KiB", first(64, func(size int) bool {
+			return must(halfRoundTrip(r, rendezvous, size)) < must(halfRoundTrip(landing, copied(&p), size))
+		}), 4032},
+		{"the same, copies at 2 GB/s", "2 KiB", first(64, func(size int) bool {
+			slow := landing
+			slow.MemoryByte = 500
+			return must(halfRoundTrip(r, rendezvous, size)) < must(halfRoundTrip(slow, copied(&slow), size))
+		}), 2048},
 	} {
 		if math.Abs(c.value/c.want-1) > 0.003 {
 			t.Errorf("%s: %v, want %v", c.name, c.value, c.want)
@@ -561,7 +610,7 @@ func TestText(t *testing.T) {
 var medium = transfer{name: "medium", messages: once, send: func(s *side, size int, _ uint64) error {
 	st := conduits.NoCredit
 	err := s.until(func() bool {
-		st = s.ep.SendPayload(1-s.rank, conduits.Request, 1, nil, s.src[:size], 0)
+		st = s.ep.SendPayload(s.peer, conduits.Request, 1, nil, s.src[:size], 0)
 		return st != conduits.NoCredit
 	})
 	if err == nil && st == conduits.Dead {
@@ -570,6 +619,29 @@ var medium = transfer{name: "medium", messages: once, send: func(s *side, size i
 	return err
 }}
 
+// copied is medium whose receiver copies the payload out of the landing buffer.
+func copied(p *sim.Profile) transfer {
+	t := medium
+	t.then = func(s *side, size int) error {
+		sim.Compute(s.ep.(*sim.Endpoint), time.Duration(size)*time.Duration(p.MemoryByte)/time.Duration(sim.Nanosecond))
+		return nil
+	}
+	return t
+}
+
+// rendezvous is the protocol without copies: the target is told and gets the data (8.6).
+var rendezvous = transfer{
+	name: "rendezvous", messages: once,
+	send: func(s *side, _ int, _ uint64) error { return s.message(2) },
+	then: func(s *side, size int) error {
+		done := s.done + 1
+		if err := get(size)(s); err != nil {
+			return err
+		}
+		return s.until(func() bool { return s.done == done })
+	},
+}
+
 // TestShort adds messages up: one slot, and two.
 func TestShort(t *testing.T) {
 	must, p := must(t), sim.Extoll()
@@ -577,12 +649,15 @@ func TestShort(t *testing.T) {
 	for _, k := range []int{0, 4, 8, 12, 13, 14, 16} {
 		ns := must(shortRoundTrip(p, k))
 		data := p.Tag + 4*k
-		slots := max(1, (data+p.Slot-1)/p.Slot)
-		bytes := data + slots*p.Header
+		slots, packets := max(1, (data+p.Slot-1)/p.Slot), 1
+		if data > p.Message {
+			packets = slots
+		}
+		bytes := data + packets*p.Header
 		sum := table91[0].steps.sum(&p) + float64(max(0, bytes-p.Net.Free))*float64(p.Net.Byte)/float64(sim.Nanosecond)
-		// 16 bytes of header a slot, 8 of tag, 4 an argument; 24 are free; 3.636 ns.
+		// 16 bytes of header a packet, 8 of tag, 4 an argument; 24 are free; 3.636 ns.
 		n := 1 + k/13
-		want := 1300 + 3.636*float64(16*n+8+4*k-24)
+		want := 1300 + 3.636*float64(16*(1+k/15)+8+4*k-24)
 		if math.Abs(ns-want) > 0.5 || math.Abs(sum-want) > 1e-6 || slots != n {
 			t.Errorf("%d arguments: %v ns, sum %v, %d slots; want %v in %d", k, ns, sum, slots, want, n)
 		}
