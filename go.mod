@@ -6,3 +6,5 @@ require (
 	golang.org/x/sys v0.49.0
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/puzpuzpuz/xsync/v3 v3.5.1

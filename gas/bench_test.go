@@ -256,3 +256,24 @@ func BenchmarkPtrRegistered(b *testing.B) {
 }
 
 var sliceOf7 = []uint64{7}
+
+// BenchmarkPerRank looks a rank's own variable up, as each served call of a container does, and the verdict on a type.
+func BenchmarkPerRank(b *testing.B) {
+	n := &Node{whole: new(whole)}
+	for range 8 { // others
+		new(PerRank[int]).Of(n)
+	}
+	var p PerRank[int]
+	b.Run("Of", func(b *testing.B) {
+		for b.Loop() {
+			*p.Of(n)++
+		}
+	})
+	b.Run("CheckType", func(b *testing.B) {
+		for b.Loop() {
+			if err := CheckType[struct{ a, b int }](); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

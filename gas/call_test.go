@@ -391,6 +391,16 @@ func TestPerRank(t *testing.T) {
 			if v := *other.Of(n); v != 10+n.Rank() {
 				return fmt.Errorf("another rank's: %d", v)
 			}
+			var own [64]PerRank[int]
+			var g sync.WaitGroup
+			for i := range 4 * len(own) { // goroutines that ask first get the same one
+				g.Go(func() {
+					if a, b := own[i%64].Of(n), own[i%64].Of(n); a != b || a == own[(i+1)%64].Of(n) {
+						t.Errorf("%p and %p, of variable %d", a, b, i%64)
+					}
+				})
+			}
+			g.Wait()
 			m := *visits.Of(n)
 			if n.Rank() == 1 && (len(m) != 3 || m[0] != 1 || m[1] != 2 || m[2] != 3) || n.Rank() != 1 && m != nil {
 				return fmt.Errorf("visits %v", m)

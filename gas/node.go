@@ -57,7 +57,7 @@ type whole struct {
 	freshLow, freshHigh uint64
 
 	work    work
-	perRank perRank
+	perRank atomic.Pointer[[]any] // a *V for each *PerRank[V], by its slot
 	sticky  sticky
 	stop    atomic.Bool  // ends the progress goroutines
 	helped  atomic.Int32 // how many progress goroutines there are

@@ -251,8 +251,7 @@ func floor(is4 bool) int {
 func (m *member) name(rank int) string {
 	host := m.host
 	if h := m.client.Host(rank); h != m.client.Host(m.rank) {
-		v, _ := m.names.Load(h)
-		host, _ = v.(string)
+		host, _ = m.names.Load(h)
 	}
 	if host == "" {
 		return fmt.Sprintf("rank %d (%v)", rank, m.client.Addr(rank))
@@ -324,7 +323,7 @@ func (m *member) inquire(rank int) {
 // sight describes the result of the last look at rank.
 func (m *member) sight(rank int) string {
 	if s, ok := m.sights.Load(rank); ok {
-		return s.(rendezvous.Sight).String()
+		return s.String()
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys/awake"
@@ -28,11 +29,10 @@ type member struct {
 	host       string                                // what this one is called in messages
 	trips      atomic.Pointer[map[int]time.Duration] // round trips by host; nil as long as none is known
 
-	dead      time.Duration // options.dead
-	inquiries sync.Map      // ranks that the rendezvous is asked for a look at
-	sights    sync.Map      // what the last look at a rank has shown, a rendezvous.Sight
-
-	names sync.Map // what others are called, by number: a string, "" as long as it is being asked for
+	dead      time.Duration                    // options.dead
+	inquiries *conc.Map[int, bool]             // ranks that the rendezvous is asked for a look at
+	sights    *conc.Map[int, rendezvous.Sight] // what the last look at a rank has shown
+	names     *conc.Map[int, string]           // what others are called, by number; "" as long as it is being asked for
 
 	mu    sync.Mutex                      // of the callers of departed
 	parts atomic.Pointer[[]atomic.Uint64] // bit by rank: it has left; nil as long as none has
@@ -119,6 +119,7 @@ func (m *member) failure() *conduits.PeerError { return m.failed.Load() }
 // newMember makes what still lacks its client.
 func newMember(rank, size int) *member {
 	m := &member{rank: rank, size: size, over: make(chan struct{})}
+	m.inquiries, m.sights, m.names = conc.NewMap[int, bool](), conc.NewMap[int, rendezvous.Sight](), conc.NewMap[int, string]()
 	m.awaited.Store(1)
 	return m
 }

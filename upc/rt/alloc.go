@@ -49,7 +49,7 @@ func threadOf(c *gas.Call) (*Thread, error) {
 	if !ok {
 		return nil, errs.NotReady("upc: thread %d has ended", c.Rank())
 	}
-	return t.(*Thread), nil
+	return t, nil
 }
 
 var (

@@ -2,11 +2,11 @@ package rt
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -96,7 +96,7 @@ func Main(c Config, main func(t *Thread)) { gas.Exit(Run(c, main)) }
 
 // threadsOf has the threads of this process by their nodes, for functions that other threads
 // call.
-var threadsOf sync.Map
+var threadsOf = conc.NewMap[*gas.Node, *Thread]()
 
 func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	t := &Thread{n: n, x: n.Layers().Extended, me: n.Rank(), threads: n.Size()}

@@ -383,6 +383,8 @@ func (c *checker) imports(name, dir string, test bool, f *ast.File) {
 			c.add(name, line, "unsafe outside a file named *_unsafe.go")
 		case target == "golang.org/x/sys/unix" && dir != "internal/sys":
 			c.add(name, line, "only internal/sys imports %s", target)
+		case strings.HasPrefix(target, "github.com/puzpuzpuz/xsync/") && dir != "internal/conc":
+			c.add(name, line, "only internal/conc imports %s", target)
 		case (target == "gonum.org/v1/plot" || strings.HasPrefix(target, "gonum.org/v1/plot/")) && dir != "cmd/gasbench/plot":
 			c.add(name, line, "only cmd/gasbench/plot, a module of its own, draws: what imports the runtime gets no %s", target)
 		case strings.HasPrefix(target, Module+"/"):

@@ -79,6 +79,8 @@ func TestRules(t *testing.T) {
 		{"unsafe in a test's place", "am/a_unsafe_test.go", imports("unsafe"), ""},
 		{"unsafe for one architecture", "am/a_unsafe_amd64.go", imports("unsafe"), ""},
 		{"unix", "conduits/shm/a.go", imports("golang.org/x/sys/unix"), "only internal/sys imports"},
+		{"tables", "gas/a.go", imports("github.com/puzpuzpuz/xsync/v3"), "only internal/conc imports"},
+		{"tables in their place", "internal/conc/a.go", imports("github.com/puzpuzpuz/xsync/v3"), ""},
 		{"a limit", "conduits/shm/a.go", imports("syscall") + "\nvar _ = syscall.Getrlimit\n", "only internal/sys asks for limits: syscall.Getrlimit"},
 		{"a limit in its place", "internal/sys/a.go", imports("syscall") + "\nvar _ = syscall.Statfs\n", ""},
 		{"a limit in a test", "am/a_test.go", imports("syscall") + "\nvar _ = syscall.Statfs\n", ""},
