@@ -1858,7 +1858,7 @@ var mutants = []mutant{
 		name:   "upc-cast-keeps-phase",
 		defect: "a cast to another block size keeps the phase",
 		file:   "internal/upc/gen/expr.go", test: "cmd/upc ^TestStaticThreads$",
-		old: "return exp{s + \".ResetPhase()\", 7}",
+		old: "return ir.Method(e, \"ResetPhase\")",
 		new: "return e",
 	},
 	{

@@ -7,41 +7,46 @@ import (
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
-// exp is an expression of Go and how tightly its outermost operator binds: 1 to 5 as in Go, 6
-// a unary operator, 7 anything else. A constant has no type.
-type exp struct {
-	s string
-	p int
-}
+// exp is an expression of Go. A constant has no type.
+type exp = ir.Expr
 
-// operand is e where an operator binds as tightly as p.
-func (g *gen) operand(e exp, p int) string {
-	if e.p < p {
-		return "(" + e.s + ")"
-	}
-	return e.s
-}
+// Types, values and functions of generated code.
+var (
+	goInt     = ir.Named("int")
+	goInt64   = ir.Named("int64")
+	goUint8   = ir.Named("uint8")
+	goUint32  = ir.Named("uint32")
+	goUint64  = ir.Named("uint64")
+	goPtr     = ir.Named("unsafe.Pointer")
+	goUintptr = ir.Named("uintptr")
+	phaseless = ir.Named("rt.Phaseless")
 
-func not(e exp) exp {
-	switch {
-	case strings.HasPrefix(e.s, "!") && e.p == 6:
-		return exp{e.s[1:], 7}
-	case e.p < 6:
-		return exp{"!(" + e.s + ")", 6}
-	}
-	return exp{"!" + e.s, 6}
-}
+	upc      = ir.Name("upc")
+	thread   = ir.Name("upc.Thread")
+	threads  = ir.CallTo("upc.Threads")
+	myThread = ir.CallTo("upc.MyThread")
+	underway = ir.Name("upc.forall")
+)
 
-var ops = map[front.Op]struct {
-	s string
-	p int
-}{
-	front.Mul: {"*", 5}, front.Div: {"/", 5}, front.Mod: {"%", 5}, front.And: {"&", 5}, front.Shl: {"<<", 5}, front.Shr: {">>", 5},
-	front.Add: {"+", 4}, front.Sub: {"-", 4}, front.Or: {"|", 4}, front.Xor: {"^", 4},
-	front.Eq: {"==", 3}, front.Ne: {"!=", 3}, front.Lt: {"<", 3}, front.Le: {"<=", 3}, front.Gt: {">", 3}, front.Ge: {">=", 3},
-	front.LAnd: {"&&", 2}, front.LOr: {"||", 1},
+func num(v int64) exp { return ir.Int(v) }
+
+// boolean is a condition as an int of C.
+func boolean(c exp) exp { return ir.CallTo("libc.Bool", c) }
+
+// recast is e as a t, of which one is a function.
+func recast(t ir.Type, e exp) exp { return ir.CallOf(ir.Generic("libc.Recast", t), e) }
+
+// unsafely is pointer e as an unsafe.Pointer.
+func unsafely(e exp) exp { return ir.Convert(goPtr, e) }
+
+var ops = map[front.Op]string{
+	front.Mul: "*", front.Div: "/", front.Mod: "%", front.And: "&", front.Shl: "<<", front.Shr: ">>",
+	front.Add: "+", front.Sub: "-", front.Or: "|", front.Xor: "^",
+	front.Eq: "==", front.Ne: "!=", front.Lt: "<", front.Le: "<=", front.Gt: ">", front.Ge: ">=",
+	front.LAnd: "&&", front.LOr: "||",
 }
 
 func constant(n *front.Node) bool { return n.Op == front.Num || n.Op == front.FNum }
@@ -52,94 +57,90 @@ func (g *gen) typed(n *front.Node) exp {
 	if !constant(n) {
 		return e
 	}
-	t := g.goType(n.Type)
-	if strings.HasPrefix(t, "*") || strings.HasPrefix(t, "func") {
-		t = "(" + t + ")"
-	}
-	return exp{t + "(" + e.s + ")", 7}
+	return ir.Convert(g.goType(n.Type), e)
 }
 
 // cond is n as a condition.
 func (g *gen) cond(n *front.Node) exp {
 	switch n.Op {
 	case front.Num:
-		return exp{strconv.FormatBool(n.I != 0), 7}
+		if n.I != 0 {
+			return ir.True
+		}
+		return ir.False
 	case front.Eq, front.Ne, front.Lt, front.Le, front.Gt, front.Ge:
 		return g.compare(n)
 	case front.Not:
-		return not(g.cond(n.L))
+		return ir.Not(g.cond(n.L))
 	case front.LAnd, front.LOr:
 		l := g.cond(n.L)
 		var r exp
 		pre := g.capture(func() { r = g.cond(n.R) })
-		o := ops[n.Op]
-		if pre == "" {
-			if n.Op == front.LAnd && r.s == "true" || n.Op == front.LOr && r.s == "false" {
+		if len(pre) == 0 {
+			if n.Op == front.LAnd && r.Is(ir.True) || n.Op == front.LOr && r.Is(ir.False) {
 				return l
 			}
-			return exp{g.operand(l, o.p) + " " + o.s + " " + g.operand(r, o.p+1), o.p}
+			return ir.Op(l, ops[n.Op], r)
 		}
-		t := g.temp("bool", l.s)
-		if n.Op == front.LAnd {
-			g.emit("if %s {\n%s%s = %s\n}", t, pre, t, r.s)
-		} else {
-			g.emit("if !%s {\n%s%s = %s\n}", t, pre, t, r.s)
+		t := g.temp(ir.Named("bool"), l)
+		c := t
+		if n.Op == front.LOr {
+			c = ir.Not(t)
 		}
-		return exp{t, 7}
+		g.emit(ir.When(c, append(pre, ir.Set(t, r)), nil))
+		return t
 	case front.Cast:
 		if n.Type.Kind == front.Bool {
 			return g.cond(n.L)
 		}
 	}
-	e := g.typed(n)
-	return exp{g.operand(e, 4) + " != " + zero(n.Type), 3}
+	return ir.Op(g.typed(n), "!=", zero(n.Type))
 }
 
 // compare is a comparison, as a condition.
 func (g *gen) compare(n *front.Node) exp {
 	o := ops[n.Op]
 	t := n.L.Type
+	l, r := g.expr(n.L), g.expr(n.R)
 	if t.Kind != front.Pointer {
-		l, r := g.expr(n.L), g.expr(n.R)
 		if constant(n.L) && constant(n.R) {
 			l = g.typed(n.L)
 		}
-		return exp{g.operand(l, 4) + " " + o.s + " " + g.operand(r, 4), 3}
+		return ir.Op(l, o, r)
 	}
-	l, r := g.expr(n.L), g.expr(n.R)
 	equal := n.Op == front.Eq || n.Op == front.Ne
 	switch {
 	case t.ToShared() && equal && (constant(n.L) || constant(n.R)):
 		// The null pointer has no phase.
-		return exp{g.operand(l, 4) + " " + o.s + " " + g.operand(r, 4), 3}
-	case t.ToShared() && equal && pointerKind(t) == "Phased":
-		e := exp{g.operand(l, 7) + ".Equal(" + r.s + ")", 7}
+		return ir.Op(l, o, r)
+	case t.ToShared() && equal && pointerKind(t) == phased:
+		e := ir.Method(l, "Equal", r)
 		if n.Op == front.Ne {
-			e = not(e)
+			e = ir.Not(e)
 		}
 		return e
 	case t.ToShared() && !equal:
-		return exp{g.sharedDiff(n.L.Type, l, r) + " " + o.s + " 0", 3}
+		return ir.Op(g.sharedDiff(n.L.Type, l, r), o, num(0))
 	case equal && t.Elem.Kind == front.Func && !constant(n.L) && !constant(n.R):
-		return exp{fmt.Sprintf("libc.Recast[unsafe.Pointer](%s) %s libc.Recast[unsafe.Pointer](%s)", l.s, o.s, r.s), 3}
+		return ir.Op(recast(goPtr, l), o, recast(goPtr, r))
 	case equal:
-		return exp{g.operand(l, 4) + " " + o.s + " " + g.operand(r, 4), 3}
+		return ir.Op(l, o, r)
 	}
-	return exp{fmt.Sprintf("uintptr(unsafe.Pointer(%s)) %s uintptr(unsafe.Pointer(%s))", l.s, o.s, r.s), 3}
+	return ir.Op(ir.Convert(goUintptr, unsafely(l)), o, ir.Convert(goUintptr, unsafely(r)))
 }
 
 // sharedDiff is the difference of two pointers-to-shared of type t, elements.
-func (g *gen) sharedDiff(t *front.Type, l, r exp) string {
+func (g *gen) sharedDiff(t *front.Type, l, r exp) exp {
 	b := t.Elem.Base()
 	switch {
 	case b.Kind == front.Void:
 		g.refuse(g.line, "comparison of 'shared void *' but for equality")
 	case b.Block == 0:
-		return fmt.Sprintf("%s.SubLocal(%s, %d)", g.operand(l, 7), r.s, b.Size())
+		return ir.Method(l, "SubLocal", r, num(b.Size()))
 	case b.Block == 1:
-		return fmt.Sprintf("%s.Sub(%s, %d, upc.Threads())", g.operand(l, 7), r.s, b.Size())
+		return ir.Method(l, "Sub", r, num(b.Size()), threads)
 	}
-	return fmt.Sprintf("%s.Sub(%s, %d, %d, upc.Threads())", g.operand(l, 7), r.s, b.Block, b.Size())
+	return ir.Method(l, "Sub", r, num(b.Block), num(b.Size()), threads)
 }
 
 // discard is n for its effects.
@@ -157,43 +158,35 @@ func (g *gen) discard(n *front.Node) {
 	case front.Call:
 		g.perform(n)
 	case front.Zero:
-		p := g.place(n.L)
-		g.emit("%s = %s{}", p.s, g.goType(n.L.Type))
+		g.emit(ir.Set(g.place(n.L), ir.Literals(g.goType(n.L.Type))))
 	case front.SetStr:
 		if n.L.Type.IsShared() {
 			for i := range len(n.Str) {
 				at := &front.Node{Op: front.Index, Pos: n.Pos, Type: n.L.Type.Elem, L: n.L, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}, I: int64(i)}, Mem: front.Relaxed}
-				g.put(at, strconv.Itoa(int(int8(n.Str[i]))))
+				g.put(at, num(int64(int8(n.Str[i]))))
 			}
 			return
 		}
-		p := g.place(n.L)
-		g.emit("libc.SetStr(%s[:], %q)", g.base(p), n.Str)
+		g.emit(ir.Do(ir.CallTo("libc.SetStr", ir.Slice(g.place(n.L), exp{}, exp{}), ir.Lit(strconv.Quote(n.Str)))))
 	case front.Cond:
 		l := g.capture(func() { g.discard(n.R) })
 		r := g.capture(func() { g.discard(n.C) })
 		c := g.cond(n.L)
 		switch {
-		case l == "" && r == "":
-			g.emit("_ = %s", c.s)
-		case l == "":
-			g.emit("if %s {\n%s}", not(c).s, r)
-		case r == "":
-			g.emit("if %s {\n%s}", c.s, l)
+		case len(l) == 0 && len(r) == 0:
+			g.emit(ir.Drop(c))
+		case len(l) == 0:
+			g.emit(ir.When(ir.Not(c), r, nil))
 		default:
-			g.emit("if %s {\n%s} else {\n%s}", c.s, l, r)
+			g.emit(ir.When(c, l, r))
 		}
 	case front.LAnd, front.LOr:
 		c := g.cond(n.L)
 		if n.Op == front.LOr {
-			c = not(c)
+			c = ir.Not(c)
 		}
-		g.emit("if %s {\n%s}", c.s, g.capture(func() { g.discard(n.R) }))
+		g.emit(ir.When(c, g.capture(func() { g.discard(n.R) }), nil))
 	case front.Cast:
-		if n.Type.Kind == front.Void {
-			g.discard(n.L)
-			return
-		}
 		g.discard(n.L)
 	case front.Num, front.FNum, front.Str:
 	default:
@@ -201,30 +194,12 @@ func (g *gen) discard(n *front.Node) {
 			g.expr(n)
 			return
 		}
-		g.emit("_ = %s", g.expr(n).s)
+		g.emit(ir.Drop(g.expr(n)))
 	}
 }
 
 // place is a private place: an expression that can be assigned to.
-type place struct {
-	exp
-	ptr string // not "" if exp is "*" and this pointer
-}
-
-// base is p where a selector or an index follows, which follow pointers by themselves.
-func (g *gen) base(p place) string {
-	if p.ptr != "" {
-		return p.ptr
-	}
-	return g.operand(p.exp, 7)
-}
-
-func star(e exp, g *gen) place {
-	ptr := g.operand(e, 7)
-	return place{exp{"*" + ptr, 6}, ptr}
-}
-
-func (g *gen) place(n *front.Node) place {
+func (g *gen) place(n *front.Node) exp {
 	switch n.Op {
 	case front.Var:
 		s := n.Sym
@@ -232,56 +207,51 @@ func (g *gen) place(n *front.Node) place {
 		case s.Storage == front.Global:
 			if g.fn != nil {
 				g.statics = true
-				return place{exp: exp{"static." + s.Go, 7}}
+				return ir.Field(ir.Name("static"), s.Go)
 			}
-			return place{exp: exp{"upc.g." + s.Go, 7}}
+			return ir.Name("upc.g." + s.Go)
 		case onStack(s):
-			return star(exp{s.Go, 7}, g)
+			return ir.Deref(ir.Name(s.Go))
 		}
-		return place{exp: exp{s.Go, 7}}
+		return g.variable(s)
 	case front.Deref:
-		return star(g.typed(n.L), g)
+		return ir.Deref(g.typed(n.L))
 	case front.Index:
-		b := g.base(g.place(n.L))
-		return place{exp: exp{b + "[" + g.expr(n.R).s + "]", 7}}
+		p := g.place(n.L)
+		return ir.At(p, g.expr(n.R))
 	case front.Member:
 		b := g.place(n.L)
 		if n.L.Type.Kind == front.Union || n.L.Type.Info.Packed {
-			of := b.ptr
-			if of == "" {
-				of = "&" + g.operand(b.exp, 7)
-			}
+			of := unsafely(ir.Address(b))
 			if n.Field.Offset != 0 {
-				return star(exp{fmt.Sprintf("(*%s)(unsafe.Add(unsafe.Pointer(%s), %d))", g.goType(n.Type), of, n.Field.Offset), 7}, g)
+				of = ir.CallTo("unsafe.Add", of, num(n.Field.Offset))
 			}
-			return star(exp{fmt.Sprintf("(*%s)(unsafe.Pointer(%s))", g.goType(n.Type), of), 7}, g)
+			return ir.Deref(ir.Convert(ir.PointerTo(g.goType(n.Type)), of))
 		}
-		return place{exp: exp{g.base(b) + "." + ident(n.Field.Name), 7}}
+		return ir.Field(b, ident(n.Field.Name))
 	case front.Compound:
 		for _, i := range n.List {
 			g.discard(i)
 		}
 		return g.place(n.L)
 	case front.Str:
-		return star(exp{fmt.Sprintf("(*[%d]int8)(unsafe.Pointer(%s))", n.Type.Len, g.literal(n.Str)), 7}, g)
+		return ir.Deref(ir.Convert(ir.PointerTo(ir.ArrayOf(n.Type.Len, ir.Named("int8"))), unsafely(g.literal(n.Str))))
 	}
 	// A structure that is a value.
-	return place{exp: exp{g.temp(g.goType(n.Type), g.expr(n).s), 7}}
+	return g.temp(g.goType(n.Type), g.expr(n))
 }
 
 // address is a pointer to a private place.
 func (g *gen) address(n *front.Node) exp {
 	if mayEnd(n) {
-		return exp{fmt.Sprintf("libc.At(&%s[0], %s)", g.array(n.L), g.expr(stripLong(n.R)).s), 7}
+		a := g.array(n.L)
+		return ir.CallTo("libc.At", ir.Address(ir.At(a, num(0))), g.expr(stripLong(n.R)))
 	}
 	if n.Op == front.Index {
-		return exp{fmt.Sprintf("&%s[%s]", g.array(n.L), g.expr(n.R).s), 6}
+		a := g.array(n.L)
+		return ir.Address(ir.At(a, g.expr(n.R)))
 	}
-	p := g.place(n)
-	if p.ptr != "" {
-		return exp{p.ptr, 7}
-	}
-	return exp{"&" + g.operand(p.exp, 7), 6}
+	return ir.Address(g.place(n))
 }
 
 // mayEnd reports whether n may be the place behind an array's last element, which Go refuses to
@@ -291,20 +261,20 @@ func mayEnd(n *front.Node) bool {
 }
 
 // array is a private array where an index follows that is not looked at: for its address.
-func (g *gen) array(n *front.Node) string {
+func (g *gen) array(n *front.Node) exp {
 	for l := n; l.Op == front.Index; l = l.L {
 		if mayEnd(l) {
-			return g.operand(g.address(n), 7)
+			return g.address(n)
 		}
 	}
-	return g.base(g.place(n))
+	return g.place(n)
 }
 
 // where is a place in shared memory: index elements after base, which is a pointer of the
 // kind that its type has.
 type where struct {
 	base   exp
-	index  exp // "" for none
+	index  exp // or none
 	block  int64
 	size   int64
 	phased bool
@@ -315,17 +285,16 @@ func (g *gen) where(n *front.Node) where {
 	switch n.Op {
 	case front.Var:
 		t := &front.Type{Kind: front.Pointer, Elem: n.Sym.Type}
-		return where{base: exp{"upc.s." + n.Sym.Go, 7}, block: b.Block, size: b.Size(), phased: pointerKind(t) == "Phased"}
+		return where{base: ir.Name("upc.s." + n.Sym.Go), block: b.Block, size: b.Size(), phased: pointerKind(t) == phased}
 	case front.Deref:
 		return g.pointee(n.L)
 	case front.Index:
 		w := g.where(n.L)
 		return g.further(w, n.R, n.Type)
 	case front.Member:
-		w := g.where(n.L)
-		at := exp{g.phaseless(w), 7}
+		at := g.where(n.L).phaseless()
 		if n.Field.Offset != 0 {
-			at = exp{fmt.Sprintf("%s.AddLocal(%d, 1)", at.s, n.Field.Offset), 7}
+			at = ir.Method(at, "AddLocal", num(n.Field.Offset), num(1))
 		}
 		return where{base: at, size: b.Size()}
 	}
@@ -337,14 +306,20 @@ func (g *gen) pointee(n *front.Node) where {
 	if n.Op == front.PtrAdd {
 		return g.further(g.pointee(n.L), n.R, n.Type.Elem)
 	}
-	if n.Op == front.Decay {
-		return g.where(n.L)
-	}
-	if n.Op == front.Addr {
+	if n.Op == front.Decay || n.Op == front.Addr {
 		return g.where(n.L)
 	}
 	b := n.Type.Elem.Base()
-	return where{base: g.expr(n), block: b.Block, size: b.Size(), phased: pointerKind(n.Type) == "Phased"}
+	return where{base: g.expr(n), block: b.Block, size: b.Size(), phased: pointerKind(n.Type) == phased}
+}
+
+// index is an index, of Go's type int unless it is a constant.
+func (g *gen) index(i *front.Node) exp {
+	e := g.expr(stripLong(i))
+	if constant(i) {
+		return e
+	}
+	return ir.Convert(goInt, e)
 }
 
 // further is i elements of type t behind w.
@@ -352,21 +327,17 @@ func (g *gen) further(w where, i *front.Node, t *front.Type) where {
 	if i.Op == front.Num && i.I == 0 {
 		return w
 	}
-	e := g.expr(stripLong(i))
-	if !constant(i) {
-		e = exp{"int(" + e.s + ")", 7}
+	e := g.index(i)
+	switch k := t.Elems(); {
+	case t.PerThread():
+		e = ir.Op(ir.Op(e, "*", num(k)), "*", threads)
+	case k != 1 && i.Op == front.Num:
+		e = num(i.I * k)
+	case k != 1:
+		e = ir.Op(e, "*", num(k))
 	}
-	if k := t.Elems(); t.PerThread() {
-		e = exp{fmt.Sprintf("%s*%d*upc.Threads()", g.operand(e, 5), k), 5}
-	} else if k != 1 {
-		if i.Op == front.Num {
-			e = exp{strconv.FormatInt(i.I*k, 10), 7}
-		} else {
-			e = exp{fmt.Sprintf("%s*%d", g.operand(e, 5), k), 5}
-		}
-	}
-	if w.index.s != "" {
-		e = exp{g.operand(w.index, 4) + " + " + g.operand(e, 5), 4}
+	if !w.index.Zero() {
+		e = ir.Op(w.index, "+", e)
 	}
 	w.index = e
 	return w
@@ -381,26 +352,25 @@ func stripLong(i *front.Node) *front.Node {
 }
 
 // pointer is w as a pointer-to-shared of its kind.
-func (g *gen) pointer(w where) string {
-	b := g.operand(w.base, 7)
+func (w where) pointer() exp {
 	switch {
-	case w.index.s == "":
-		return b
+	case w.index.Zero():
+		return ir.Whole(w.base)
 	case w.block == 0 && w.phased:
-		return fmt.Sprintf("(%s + rt.Phased((%s)*%d))", b, w.index.s, w.size)
+		return ir.Group(ir.Op(ir.Whole(w.base), "+", ir.Convert(ir.Named("rt.Phased"), ir.Op(ir.Group(w.index), "*", num(w.size)))))
 	case w.block == 0:
-		return fmt.Sprintf("%s.AddLocal(%s, %d)", b, w.index.s, w.size)
+		return ir.Method(w.base, "AddLocal", w.index, num(w.size))
 	case !w.phased:
-		return fmt.Sprintf("%s.Add(%s, %d, upc.Threads())", b, w.index.s, w.size)
+		return ir.Method(w.base, "Add", w.index, num(w.size), threads)
 	}
-	return fmt.Sprintf("%s.Add(%s, %d, %d, upc.Threads())", b, w.index.s, w.block, w.size)
+	return ir.Method(w.base, "Add", w.index, num(w.block), num(w.size), threads)
 }
 
 // phaseless is w as rt's accesses take it.
-func (g *gen) phaseless(w where) string {
-	p := g.pointer(w)
+func (w where) phaseless() exp {
+	p := w.pointer()
 	if w.phased {
-		p += ".Phaseless()"
+		p = ir.Method(p, "Phaseless")
 	}
 	return p
 }
@@ -410,212 +380,205 @@ func scalarAccess(t *front.Type) bool {
 	return t.Arithmetic() || t.ToShared()
 }
 
+// access is the function that gets or puts n, and what it takes first.
+func (g *gen) access(n *front.Node, f string) (fn, of exp) {
+	strict := ""
+	if n.Mem == front.Strict {
+		strict = "Strict"
+	}
+	if scalarAccess(n.Type) {
+		return ir.Generic("rt."+f+strict, g.goType(n.Type)), thread
+	}
+	f = strings.ToLower(f) + "Any"
+	g.helpers[f], g.helpers[f+strict] = true, true
+	return ir.Generic(f+strict, g.goType(n.Type)), upc
+}
+
 // get reads shared memory.
 func (g *gen) get(n *front.Node) exp {
 	if g.group != nil {
-		return exp{g.groupGet(n, func() string { return g.phaseless(g.where(n)) }), 7}
+		return g.groupGet(n, func() exp { return g.where(n).phaseless() })
 	}
-	p := g.phaseless(g.where(n))
-	t := g.goType(n.Type)
-	f, pkg := "Get", "rt."
-	th := "upc.Thread"
-	if !scalarAccess(n.Type) {
-		f, pkg, th = "getAny", "", "upc"
-		g.helpers[f] = true
-	}
-	if n.Mem == front.Strict {
-		f += "Strict"
-		if pkg == "" {
-			g.helpers[f] = true
-		}
-	}
-	return exp{fmt.Sprintf("%s%s[%s](%s, %s)", pkg, f, t, th, p), 7}
+	p := g.where(n).phaseless()
+	f, of := g.access(n, "Get")
+	return ir.CallOf(f, of, p).By(ir.Get)
 }
 
 // put writes shared memory.
-func (g *gen) put(n *front.Node, v string) { g.putAt(n, g.phaseless(g.where(n)), v) }
+func (g *gen) put(n *front.Node, v exp) { g.putAt(n, g.where(n).phaseless(), v) }
 
-func (g *gen) putAt(n *front.Node, p, v string) {
-	t := g.goType(n.Type)
+func (g *gen) putAt(n *front.Node, p, v exp) {
 	if g.group != nil {
-		g.emit("rt.GroupPut[%s](%s, %s, %s)", t, g.group.name, p, v)
+		g.emit(ir.Do(ir.CallOf(ir.Generic("rt.GroupPut", g.goType(n.Type)), g.group.name, p, v).By(ir.GroupPut)))
 		return
 	}
-	f, pkg := "Put", "rt."
-	th := "upc.Thread"
-	if !scalarAccess(n.Type) {
-		f, pkg, th = "putAny", "", "upc"
-		g.helpers[f] = true
-	}
-	if n.Mem == front.Strict {
-		f += "Strict"
-		if pkg == "" {
-			g.helpers[f] = true
-		}
-	}
-	g.emit("%s%s[%s](%s, %s, %s)", pkg, f, t, th, p, v)
+	f, of := g.access(n, "Put")
+	g.emit(ir.Do(ir.CallOf(f, of, p, v).By(ir.Put)))
 }
 
 // isBits reports whether n is a bit-field.
 func isBits(n *front.Node) bool { return n.Op == front.Member && n.Field.Bits > 0 }
 
 // setBits is a bit-field after next of its value before, or that before if post.
-func (g *gen) setBits(n *front.Node, next func(old string) string, want, post bool) exp {
+func (g *gen) setBits(n *front.Node, next func(old exp) exp, want, post bool) exp {
 	f := n.Field
-	shared := n.Type.IsShared()
-	var at, word string
+	shift, bits := num(f.Shift), num(f.Bits)
 	t := g.goType(n.Type)
-	if shared {
-		at = g.temp("rt.Phaseless", g.phaseless(g.where(n)))
-		word = "&" + g.temp(t, g.getAt(n, at))
+	var at, word, pointer exp
+	if n.Type.IsShared() {
+		at = g.temp(phaseless, g.where(n).phaseless())
+		word = g.temp(t, g.getAt(n, at))
+		pointer = ir.Address(word)
 	} else {
-		word = g.temp("*"+t, g.address(n).s)
+		pointer = g.temp(ir.PointerTo(t), g.address(n))
+		word = ir.Deref(pointer)
 	}
-	old := fmt.Sprintf("libc.Bits(*%s, %d, %d)", word, f.Shift, f.Bits)
-	if shared {
-		old = fmt.Sprintf("libc.Bits(%s, %d, %d)", word[1:], f.Shift, f.Bits)
-	}
+	old := ir.CallTo("libc.Bits", word, shift, bits)
 	if post && want {
 		old = g.temp(t, old)
 	}
-	set := fmt.Sprintf("libc.SetBits(%s, %d, %d, %s)", word, f.Shift, f.Bits, next(old))
+	set := ir.CallTo("libc.SetBits", pointer, shift, bits, next(old))
 	if want && !post {
 		old = g.temp(t, set)
 	} else {
-		g.emit("%s", set)
+		g.emit(ir.Do(set))
 	}
-	if shared {
-		g.putAt(n, at, word[1:])
+	if n.Type.IsShared() {
+		g.putAt(n, at, word)
 	}
-	return exp{old, 7}
+	return old
+}
+
+// windowGet and windowPut are accesses to element i of a window.
+func windowGet(w *window, i exp) exp {
+	return ir.Method(w.name, "Get", thread, i).By(ir.WindowGet)
+}
+
+func windowPut(w *window, i, v exp) *ir.Stmt {
+	return ir.Do(ir.Method(w.name, "Put", thread, i, v).By(ir.WindowPut))
 }
 
 // assign is L = R, and what it is worth.
 func (g *gen) assign(n *front.Node, want bool) exp {
 	if isBits(n.L) {
-		v := g.temp(g.goType(n.L.Type), g.expr(n.R).s)
-		return g.setBits(n.L, func(string) string { return v }, want, false)
+		v := g.temp(g.goType(n.L.Type), g.expr(n.R))
+		return g.setBits(n.L, func(exp) exp { return v }, want, false)
 	}
 	if n.L.Type.IsShared() {
 		v := g.expr(n.R)
 		if want {
-			v = exp{g.temp(g.goType(n.Type), v.s), 7}
+			v = g.temp(g.goType(n.Type), v)
 		}
 		if w, i, ok := g.windowOf(n.L); ok {
-			g.emit("%s.Put(upc.Thread, %s, %s)", w.name, i, v.s)
+			g.emit(windowPut(w, i, v))
 		} else if p, ok := g.private(n.L); ok {
-			g.emit("%s = %s", p.s, v.s)
+			g.emit(ir.Set(p, v))
 		} else {
-			g.put(n.L, v.s)
+			g.put(n.L, v)
 		}
 		return v
 	}
 	p := g.place(n.L)
 	v := g.direct(n.R)
 	if want && n.L.Op != front.Var {
-		v = exp{g.temp(g.goType(n.Type), v.s), 7}
+		v = g.temp(g.goType(n.Type), v)
 	}
-	if p.s == v.s {
+	if ir.Same(p, v) {
 		return v // vet refuses assignments of a variable to itself
 	}
-	g.emit("%s = %s", p.s, v.s)
+	g.emit(ir.Set(p, v))
 	if want && n.L.Op == front.Var {
-		return p.exp
+		return p
 	}
 	return v
 }
 
-// combine is v op R in type Work, as a value of L's type.
-func (g *gen) combine(n *front.Node, of exp) string {
+// combine is of op R in type Work, as a value of L's type.
+func (g *gen) combine(n *front.Node, of exp) exp {
 	t := n.L.Type
 	if n.Sub == front.PtrAdd {
-		return g.move(t, of, n.R).s
+		return g.move(t, of, n.R)
 	}
-	v := g.operand(of, 6)
 	lt := g.goType(t)
 	wt := lt
 	if n.Work != nil {
 		wt = g.goType(n.Work)
 	}
 	if wt != lt {
-		v = wt + "(" + v + ")"
+		of = ir.Convert(wt, of)
 	}
-	e := g.arith(n.Sub, n.Work, exp{v, 7}, n.R)
-	if wt == lt {
-		return e.s
+	e := g.arith(n.Sub, n.Work, of, n.R)
+	switch {
+	case wt == lt:
+		return e
+	case t.Kind == front.Bool:
+		return ir.Convert(goUint8, boolean(ir.Op(e, "!=", num(0))))
 	}
-	if t.Kind == front.Bool {
-		return "uint8(" + "libc.Bool(" + g.operand(e, 4) + " != 0))"
-	}
-	return lt + "(" + e.s + ")"
+	return ir.Convert(lt, e)
 }
 
 // assignOp is L op= R.
 func (g *gen) assignOp(n *front.Node, want bool) exp {
 	if isBits(n.L) {
-		return g.setBits(n.L, func(old string) string { return g.combine(n, exp{old, 7}) }, want, false)
+		return g.setBits(n.L, func(old exp) exp { return g.combine(n, old) }, want, false)
 	}
 	if n.L.Type.IsShared() {
 		if w, i, ok := g.windowOf(n.L); ok {
 			i = g.once(i)
-			v := g.combine(n, exp{fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i), 7})
+			v := g.combine(n, windowGet(w, i))
 			if want {
 				v = g.temp(g.goType(n.Type), v)
 			}
-			g.emit("%s.Put(upc.Thread, %s, %s)", w.name, i, v)
-			return exp{v, 7}
+			g.emit(windowPut(w, i, v))
+			return v
 		}
 		if p, ok := g.private(n.L); ok {
 			return g.update(n, p, want)
 		}
-		at := g.temp("rt.Phaseless", g.phaseless(g.where(n.L)))
-		old := g.getAt(n.L, at)
-		v := g.combine(n, exp{old, 7})
+		at := g.temp(phaseless, g.where(n.L).phaseless())
+		v := g.combine(n, g.getAt(n.L, at))
 		if want {
 			v = g.temp(g.goType(n.Type), v)
 		}
 		g.putAt(n.L, at, v)
-		return exp{v, 7}
+		return v
 	}
 	return g.update(n, g.place(n.L), want)
 }
 
 // getAt is get of n at p.
-func (g *gen) getAt(n *front.Node, p string) string {
-	f := "Get"
-	if n.Mem == front.Strict {
-		f = "GetStrict"
-	}
+func (g *gen) getAt(n *front.Node, p exp) exp {
 	if !scalarAccess(n.Type) {
 		g.refuse(n.Pos, "this operator on a shared '%v'", n.Type)
 	}
 	if g.group != nil {
-		return g.groupGet(n, func() string { return p })
+		return g.groupGet(n, func() exp { return p })
 	}
-	return fmt.Sprintf("rt.%s[%s](upc.Thread, %s)", f, g.goType(n.Type), p)
+	f, of := g.access(n, "Get")
+	return ir.CallOf(f, of, p).By(ir.Get)
 }
 
-func (g *gen) update(n *front.Node, p place, want bool) exp {
+// pointed is place p by a pointer, so that it is computed once.
+func (g *gen) pointed(n *front.Node, p exp) exp {
+	t := ir.PointerTo(g.goType(n.L.Type))
+	return ir.Deref(g.temp(t, ir.Address(p))).By(p.Access)
+}
+
+func (g *gen) update(n *front.Node, p exp, want bool) exp {
 	o, direct := ops[n.Sub]
-	if strings.ContainsRune(p.s, '(') {
-		// The place is computed once.
-		if !direct || g.goType(n.Work) != g.goType(n.L.Type) || want {
-			ptr := p.ptr
-			if ptr == "" {
-				ptr = "&" + g.operand(p.exp, 7)
-			}
-			p = star(exp{g.temp("*"+g.goType(n.L.Type), ptr), 7}, g)
-		}
+	direct = direct && g.goType(n.Work) == g.goType(n.L.Type)
+	if p.Computes && (!direct || want) {
+		p = g.pointed(n, p)
 	}
-	if direct && n.Sub != front.Shl && n.Sub != front.Shr && g.goType(n.Work) == g.goType(n.L.Type) {
-		g.emit("%s %s= %s", p.s, o.s, g.expr(n.R).s)
+	if direct && n.Sub != front.Shl && n.Sub != front.Shr {
+		g.emit(ir.Update(p, o+"=", g.expr(n.R)))
 	} else {
-		g.emit("%s = %s", p.s, g.combine(n, p.exp))
+		g.emit(ir.Set(p, g.combine(n, p)))
 	}
 	if want && n.L.Op != front.Var {
-		return exp{g.temp(g.goType(n.Type), p.s), 7}
+		return g.temp(g.goType(n.Type), p)
 	}
-	return p.exp
+	return p
 }
 
 // incdec is ++ and --.
@@ -633,84 +596,74 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 		op.Sub, one.I = front.Sub, 1
 	}
 	if isBits(n.L) {
-		return g.setBits(n.L, func(old string) string { return g.combine(op, exp{old, 7}) }, want, n.Post)
+		return g.setBits(n.L, func(old exp) exp { return g.combine(op, old) }, want, n.Post)
 	}
-	if t.IsShared() {
-		if w, i, ok := g.windowOf(n.L); ok {
-			i = g.once(i)
-			old := g.temp(g.goType(n.Type), fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i))
-			v := g.combine(op, exp{old, 7})
-			if want && !n.Post {
-				v = g.temp(g.goType(n.Type), v)
-			}
-			g.emit("%s.Put(upc.Thread, %s, %s)", w.name, i, v)
-			if n.Post {
-				return exp{old, 7}
-			}
-			return exp{v, 7}
-		}
+	if !t.IsShared() {
+		return g.step(n, op, g.place(n.L), want)
+	}
+	w, i, ok := g.windowOf(n.L)
+	var at, old exp
+	if ok {
+		i = g.once(i)
+		old = g.temp(g.goType(n.Type), windowGet(w, i))
+	} else {
 		if p, ok := g.private(n.L); ok {
 			return g.step(n, op, p, want)
 		}
-		at := g.temp("rt.Phaseless", g.phaseless(g.where(n.L)))
-		old := g.temp(g.goType(n.Type), g.getAt(n.L, at))
-		v := g.combine(op, exp{old, 7})
-		if want && !n.Post {
-			v = g.temp(g.goType(n.Type), v)
-		}
-		g.putAt(n.L, at, v)
-		if n.Post {
-			return exp{old, 7}
-		}
-		return exp{v, 7}
+		at = g.temp(phaseless, g.where(n.L).phaseless())
+		old = g.temp(g.goType(n.Type), g.getAt(n.L, at))
 	}
-	return g.step(n, op, g.place(n.L), want)
+	v := g.combine(op, old)
+	if want && !n.Post {
+		v = g.temp(g.goType(n.Type), v)
+	}
+	if ok {
+		g.emit(windowPut(w, i, v))
+	} else {
+		g.putAt(n.L, at, v)
+	}
+	if n.Post {
+		return old
+	}
+	return v
 }
 
-func (g *gen) step(n, op *front.Node, p place, want bool) exp {
-	sum := op.Sub == front.PtrAdd || t(n) == front.Bool // what Go's ++ is not
-	if strings.ContainsRune(p.s, '(') && (want || sum) {
-		ptr := p.ptr
-		if ptr == "" {
-			ptr = "&" + g.operand(p.exp, 7)
-		}
-		p = star(exp{g.temp("*"+g.goType(n.L.Type), ptr), 7}, g)
+func (g *gen) step(n, op *front.Node, p exp, want bool) exp {
+	sum := op.Sub == front.PtrAdd || n.L.Type.Kind == front.Bool // what Go's ++ is not
+	if p.Computes && (want || sum) {
+		p = g.pointed(n, p)
 	}
-	var old string
+	var old exp
 	if want && n.Post {
-		old = g.temp(g.goType(n.Type), p.s)
+		old = g.temp(g.goType(n.Type), p)
 	}
 	switch {
 	case sum:
-		g.emit("%s = %s", p.s, g.combine(op, p.exp))
+		g.emit(ir.Set(p, g.combine(op, p)))
 	case n.I > 0:
-		g.emit("%s++", p.s)
+		g.emit(ir.Update(p, "++"))
 	default:
-		g.emit("%s--", p.s)
+		g.emit(ir.Update(p, "--"))
 	}
 	switch {
 	case want && n.Post:
-		return exp{old, 7}
+		return old
 	case want && n.L.Op != front.Var:
-		return exp{g.temp(g.goType(n.Type), p.s), 7}
+		return g.temp(g.goType(n.Type), p)
 	}
-	return p.exp
+	return p
 }
-
-func t(n *front.Node) front.Kind { return n.L.Type.Kind }
 
 // arith is l op r in type t.
 func (g *gen) arith(op front.Op, t *front.Type, l exp, rn *front.Node) exp {
-	o := ops[op]
-	if op == front.Shl || op == front.Shr {
-		if rn.Op == front.Num {
-			return exp{fmt.Sprintf("%s %s %d", g.operand(l, 5), o.s, rn.I&(t.Size()*8-1)), 5}
-		}
-		r := g.expr(rn)
-		return exp{fmt.Sprintf("%s %s (uint32(%s) & %d)", g.operand(l, 5), o.s, r.s, t.Size()*8-1), 5}
+	if op != front.Shl && op != front.Shr {
+		return ir.Op(l, ops[op], g.expr(rn))
 	}
-	r := g.expr(rn)
-	return exp{g.operand(l, o.p) + " " + o.s + " " + g.operand(r, o.p+1), o.p}
+	most := t.Size()*8 - 1
+	if rn.Op == front.Num {
+		return ir.Op(l, ops[op], num(rn.I&most))
+	}
+	return ir.Op(l, ops[op], ir.Op(ir.Convert(goUint32, g.expr(rn)), "&", num(most)))
 }
 
 // move is pointer p of type t plus i elements.
@@ -718,18 +671,18 @@ func (g *gen) move(t *front.Type, p exp, i *front.Node) exp {
 	switch {
 	case t.ToShared():
 		b := t.Elem.Base()
-		w := where{base: p, block: b.Block, size: b.Size(), phased: pointerKind(t) == "Phased"}
+		w := where{base: p, block: b.Block, size: b.Size(), phased: pointerKind(t) == phased}
 		if i.Op == front.Num && i.I == 1 && t.Elem.Single() && b.Block > 0 {
 			if w.phased {
-				return exp{fmt.Sprintf("%s.Next(%d, %d, upc.Threads())", g.operand(p, 7), b.Block, b.Size()), 7}
+				return ir.Method(p, "Next", num(b.Block), num(b.Size()), threads)
 			}
-			return exp{fmt.Sprintf("%s.Next(%d, upc.Threads())", g.operand(p, 7), b.Size()), 7}
+			return ir.Method(p, "Next", num(b.Size()), threads)
 		}
-		return exp{g.pointer(g.further(w, i, t.Elem)), 7}
+		return g.further(w, i, t.Elem).pointer()
 	case t.Elem.Kind == front.Void:
-		return exp{fmt.Sprintf("unsafe.Add(%s, %s)", p.s, g.expr(stripLong(i)).s), 7}
+		return ir.CallTo("unsafe.Add", p, g.expr(stripLong(i)))
 	}
-	return exp{fmt.Sprintf("libc.At(%s, %s)", p.s, g.expr(stripLong(i)).s), 7}
+	return ir.CallTo("libc.At", p, g.expr(stripLong(i)))
 }
 
 // expr is the value of n.
@@ -737,19 +690,15 @@ func (g *gen) expr(n *front.Node) exp {
 	switch n.Op {
 	case front.Num:
 		if n.Type.Kind == front.Pointer && !n.Type.ToShared() {
-			return exp{"nil", 7}
+			return ir.Nil
 		}
-		s := g.number(n.I, n.Type)
-		if s[0] == '-' {
-			return exp{s, 6}
-		}
-		return exp{s, 7}
+		return number(n.I, n.Type)
 	case front.FNum:
-		return g.float(n)
+		return float(n)
 	case front.Threads:
-		return exp{"int32(upc.Threads())", 7}
+		return ir.Convert(ir.Named("int32"), threads)
 	case front.Mythread:
-		return exp{"int32(upc.MyThread())", 7}
+		return ir.Convert(ir.Named("int32"), myThread)
 	case front.Add, front.Sub, front.Mul, front.Div, front.Mod, front.And, front.Or, front.Xor, front.Shl, front.Shr:
 		l := g.expr(n.L)
 		if constant(n.L) && (n.Op == front.Shl || n.Op == front.Shr || constant(n.R)) {
@@ -757,32 +706,18 @@ func (g *gen) expr(n *front.Node) exp {
 		}
 		return g.arith(n.Op, n.Type, l, n.R)
 	case front.Neg:
-		return exp{"-" + g.unary(n.L), 6}
+		return ir.Sign("-", g.expr(n.L))
 	case front.BitNot:
-		return exp{"^" + g.unary(n.L), 6}
+		return ir.Sign("^", g.expr(n.L))
 	case front.Eq, front.Ne, front.Lt, front.Le, front.Gt, front.Ge, front.LAnd, front.LOr, front.Not:
-		return exp{"libc.Bool(" + g.cond(n).s + ")", 7}
+		return boolean(g.cond(n))
 	case front.PtrAdd:
 		if n.Type.ToShared() {
-			return exp{g.pointer(g.pointee(n)), 7}
+			return g.pointee(n).pointer()
 		}
 		return g.move(n.Type, g.typed(n.L), n.R)
 	case front.PtrDiff:
-		l, r := g.typed(n.L), g.typed(n.R)
-		if n.L.Type.ToShared() {
-			d := "int64(" + g.sharedDiff(n.L.Type, l, r) + ")"
-			switch t := n.L.Type.Elem; {
-			case t.PerThread():
-				return exp{fmt.Sprintf("%s / int64(%d*upc.Threads())", d, t.Elems()), 5}
-			case !t.Single():
-				return exp{fmt.Sprintf("%s / %d", d, t.Elems()), 5}
-			}
-			return exp{d, 7}
-		}
-		if n.L.Type.Elem.Kind == front.Void {
-			return exp{fmt.Sprintf("libc.Diff((*int8)(%s), (*int8)(%s))", l.s, r.s), 7}
-		}
-		return exp{fmt.Sprintf("libc.Diff(%s, %s)", l.s, r.s), 7}
+		return g.pointerDiff(n)
 	case front.Assign:
 		return g.assign(n, true)
 	case front.AssignOp:
@@ -798,7 +733,7 @@ func (g *gen) expr(n *front.Node) exp {
 		if constant(n.R) {
 			// Those around it take it for a value that is computed, and Go would not convert a
 			// constant to a type that does not have it.
-			return exp{g.temp(g.goType(n.Type), g.expr(n.R).s), 7}
+			return g.temp(g.goType(n.Type), g.expr(n.R))
 		}
 		return g.expr(n.R)
 	case front.Cond:
@@ -813,81 +748,88 @@ func (g *gen) expr(n *front.Node) exp {
 		}
 		// Calls happen in the order of the program, among themselves and with
 		// assignments.
-		return exp{g.temp(g.goType(n.Type), g.call(n).s), 7}
+		return g.temp(g.goType(n.Type), g.call(n))
 	case front.Cast:
 		return g.cast(n)
 	case front.Decay:
 		return g.decay(n)
 	case front.Addr:
 		if n.L.Type.IsShared() {
-			return exp{g.pointer(g.where(n.L)), 7}
+			return g.where(n.L).pointer()
 		}
 		return g.address(n.L)
 	case front.Var, front.Deref, front.Index, front.Member, front.Compound:
-		if n.Type.Kind == front.Func {
-			return g.expr(&front.Node{Op: front.Decay, Pos: n.Pos, Type: n.Type, L: n})
-		}
-		if isBits(n) {
-			word := ""
-			if n.Type.IsShared() {
-				word = g.get(n).s
-			} else {
-				word = g.place(n).s
-			}
-			return exp{fmt.Sprintf("libc.Bits(%s, %d, %d)", word, n.Field.Shift, n.Field.Bits), 7}
-		}
-		if !n.Type.IsShared() {
-			return g.place(n).exp
-		}
-		if w, i, ok := g.windowOf(n); ok {
-			return exp{fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i), 7}
-		}
-		if p, ok := g.private(n); ok {
-			return p.exp
-		}
-		return g.get(n)
+		return g.read(n)
 	}
 	panic(fmt.Sprintf("gen: expression %d", n.Op))
 }
 
-func (g *gen) unary(n *front.Node) string {
-	s := g.operand(g.expr(n), 6)
-	if strings.HasPrefix(s, "-") {
-		return "(" + s + ")"
+// read is the value of a place.
+func (g *gen) read(n *front.Node) exp {
+	shared := n.Type.IsShared()
+	switch {
+	case n.Type.Kind == front.Func:
+		return g.expr(&front.Node{Op: front.Decay, Pos: n.Pos, Type: n.Type, L: n})
+	case isBits(n):
+		var word exp
+		if shared {
+			word = g.get(n)
+		} else {
+			word = g.place(n)
+		}
+		return ir.CallTo("libc.Bits", word, num(n.Field.Shift), num(n.Field.Bits))
+	case !shared:
+		return g.place(n)
 	}
-	return s
+	if w, i, ok := g.windowOf(n); ok {
+		return windowGet(w, i)
+	}
+	if p, ok := g.private(n); ok {
+		return p
+	}
+	return g.get(n)
 }
 
-func (g *gen) float(n *front.Node) exp {
-	f := n.F
-	bits := 64
-	if n.Type.Kind == front.Float {
-		bits = 32
-	}
-	conv := func(s string) exp {
-		if bits == 32 {
-			s = "float32(" + s + ")"
+func (g *gen) pointerDiff(n *front.Node) exp {
+	l, r := g.typed(n.L), g.typed(n.R)
+	if n.L.Type.ToShared() {
+		d := ir.Convert(goInt64, g.sharedDiff(n.L.Type, l, r))
+		switch t := n.L.Type.Elem; {
+		case t.PerThread():
+			return ir.Op(d, "/", ir.Convert(goInt64, ir.Op(num(t.Elems()), "*", threads)))
+		case !t.Single():
+			return ir.Op(d, "/", num(t.Elems()))
 		}
-		return exp{s, 7}
+		return d
 	}
+	if n.L.Type.Elem.Kind == front.Void {
+		bytes := ir.PointerTo(ir.Named("int8"))
+		l, r = ir.Convert(bytes, l), ir.Convert(bytes, r)
+	}
+	return ir.CallTo("libc.Diff", l, r)
+}
+
+func float(n *front.Node) exp {
+	f := n.F
+	var e exp
 	switch {
-	case math.IsInf(f, 1):
-		return conv("math.Inf(1)")
-	case math.IsInf(f, -1):
-		return conv("math.Inf(-1)")
+	case math.IsInf(f, 0):
+		e = ir.CallTo("math.Inf", num(int64(math.Copysign(1, f))))
 	case math.IsNaN(f):
-		return conv("math.NaN()")
+		e = ir.CallTo("math.NaN")
 	case f == 0 && math.Signbit(f):
-		return conv("math.Copysign(0, -1)")
+		e = ir.CallTo("math.Copysign", num(0), num(-1))
+	default:
+		bits := 64
+		if n.Type.Kind == front.Float {
+			bits = 32
+		}
+		return ir.Float(f, bits)
 	}
-	s := strconv.FormatFloat(f, 'g', -1, bits)
-	if !strings.ContainsAny(s, ".e") {
-		s += ".0"
+	if n.Type.Kind == front.Float {
+		return ir.Convert(ir.Named("float32"), e)
 	}
-	if f < 0 {
-		return exp{s, 6}
-	}
-	return exp{s, 7}
+	return e
 }
 
 func (g *gen) conditional(n *front.Node) exp {
@@ -899,27 +841,27 @@ func (g *gen) conditional(n *front.Node) exp {
 	var l, r exp
 	lp := g.capture(func() { l = g.expr(n.R) })
 	rp := g.capture(func() { r = g.expr(n.C) })
-	t := g.temp(g.goType(n.Type), "")
-	g.emit("if %s {\n%s%s = %s\n} else {\n%s%s = %s\n}", c.s, lp, t, l.s, rp, t, r.s)
-	return exp{t, 7}
+	t := g.temp(g.goType(n.Type), exp{})
+	g.emit(ir.When(c, append(lp, ir.Set(t, l)), append(rp, ir.Set(t, r))))
+	return t
 }
 
 func (g *gen) decay(n *front.Node) exp {
 	l := n.L
 	switch {
 	case l.Op == front.Str:
-		return exp{g.literal(l.Str), 7}
+		return g.literal(l.Str)
 	case l.Type.Kind == front.Func && l.Op == front.Var:
 		if l.Sym.Go == "" {
-			return exp{g.libraryFunc(n), 7}
+			return g.libraryFunc(n)
 		}
-		return exp{l.Sym.Go, 7}
+		return ir.Name(l.Sym.Go)
 	case l.Type.Kind == front.Func:
 		return g.expr(l.L)
 	case l.Type.IsShared():
-		return exp{g.pointer(g.where(l)), 7}
+		return g.where(l).pointer()
 	}
-	return exp{"&" + g.array(l) + "[0]", 6}
+	return ir.Address(ir.At(g.array(l), num(0)))
 }
 
 // cast is a conversion.
@@ -930,7 +872,7 @@ func (g *gen) cast(n *front.Node) exp {
 		return exp{}
 	}
 	if to.Kind == front.Bool {
-		return exp{"uint8(" + "libc.Bool(" + g.cond(n.L).s + "))", 7}
+		return ir.Convert(goUint8, boolean(g.cond(n.L)))
 	}
 	gt := g.goType(to)
 	switch {
@@ -940,27 +882,27 @@ func (g *gen) cast(n *front.Node) exp {
 			return e
 		}
 		if n.L.Op == front.FNum {
-			return exp{gt + "(" + "libc.Float(" + e.s + "))", 7}
+			e = ir.CallTo("libc.Float", e)
 		}
-		return exp{gt + "(" + e.s + ")", 7}
+		return ir.Convert(gt, e)
 	case from.Kind == front.Pointer && to.Kind == front.Pointer:
 		return g.castPointer(n)
 	case from.Kind == front.Pointer && from.ToShared():
-		return exp{gt + "(" + g.expr(n.L).s + ")", 7}
+		return ir.Convert(gt, g.expr(n.L))
 	case from.Kind == front.Pointer:
 		if from.Elem.Kind == front.Func {
-			return exp{fmt.Sprintf("%s(uintptr(libc.Recast[unsafe.Pointer](%s)))", gt, g.typed(n.L).s), 7}
+			return ir.Convert(gt, ir.Convert(goUintptr, recast(goPtr, g.typed(n.L))))
 		}
-		return exp{fmt.Sprintf("%s(uintptr(unsafe.Pointer(%s)))", gt, g.expr(n.L).s), 7}
+		return ir.Convert(gt, ir.Convert(goUintptr, unsafely(g.expr(n.L))))
 	case to.Kind == front.Pointer:
-		p := fmt.Sprintf("libc.FromInt(int64(%s))", g.expr(n.L).s)
+		p := ir.CallTo("libc.FromInt", ir.Convert(goInt64, g.expr(n.L)))
 		switch to.Elem.Kind {
 		case front.Void:
-			return exp{p, 7}
+			return p
 		case front.Func:
-			return exp{fmt.Sprintf("libc.Recast[%s](%s)", gt, p), 7}
+			return recast(gt, p)
 		}
-		return exp{fmt.Sprintf("(%s)(%s)", gt, p), 7}
+		return ir.Convert(gt, p)
 	}
 	return g.expr(n.L)
 }
@@ -972,56 +914,44 @@ func (g *gen) castPointer(n *front.Node) exp {
 	switch {
 	case from.ToShared() && to.ToShared():
 		a, b := pointerKind(from), pointerKind(to)
-		s := g.operand(e, 7)
 		generic := from.Elem.Kind == front.Void || to.Elem.Kind == front.Void
 		f, t := from.Elem.Base(), to.Elem.Base()
 		switch {
-		case a == "Phased" && b == "Phaseless":
-			return exp{s + ".Phaseless()", 7}
-		case a == "Phaseless" && b == "Phased":
-			return exp{s + ".Phased()", 7}
+		case a != b:
+			return ir.Method(e, b)
 		case a == "Phaseless" || generic || f.Block == t.Block && f.Size() == t.Size():
 			return e
 		}
-		return exp{s + ".ResetPhase()", 7}
+		return ir.Method(e, "ResetPhase")
 	case from.ToShared():
-		s := g.operand(e, 7)
-		if pointerKind(from) == "Phased" {
-			s += ".Phaseless()"
+		if pointerKind(from) == phased {
+			e = ir.Method(e, "Phaseless")
 		}
 		size := int64(1)
 		if from.Elem.Kind != front.Void && from.Elem.Complete() && !from.Elem.PerThread() {
 			size = from.Elem.Base().Size()
 		}
-		p := fmt.Sprintf("upc.Local(%s, %d)", s, size)
-		if to.Elem.Kind == front.Void {
-			return exp{p, 7}
-		}
-		return exp{fmt.Sprintf("(%s)(%s)", gt, p), 7}
-	}
-	if g.goType(from) == gt {
+		e = ir.CallTo("upc.Local", ir.Whole(e), num(size))
+	case g.goType(from) == gt:
 		return e
-	}
-	if from.Elem.Kind == front.Func || to.Elem.Kind == front.Func {
-		return exp{fmt.Sprintf("libc.Recast[%s](%s)", gt, g.typed(n.L).s), 7}
-	}
-	p := e.s
-	if from.Elem.Kind != front.Void {
-		p = "unsafe.Pointer(" + p + ")"
+	case from.Elem.Kind == front.Func || to.Elem.Kind == front.Func:
+		return recast(gt, g.typed(n.L))
+	case from.Elem.Kind != front.Void:
+		e = unsafely(e)
 	}
 	if to.Elem.Kind == front.Void {
-		return exp{p, 7}
+		return e
 	}
-	return exp{fmt.Sprintf("(%s)(%s)", gt, p), 7}
+	return ir.Convert(gt, e)
 }
 
 // private is a shared place as a private one, where it is known to be this thread's.
-func (g *gen) private(n *front.Node) (place, bool) {
+func (g *gen) private(n *front.Node) (exp, bool) {
 	if p, ok := g.slice(n); ok {
 		return p, true
 	}
 	if g.local == nil || n.Mem == front.Strict || !scalarAccess(n.Type) {
-		return place{}, false
+		return exp{}, false
 	}
 	return g.local.place(g, n)
 }
@@ -1036,11 +966,11 @@ func (g *gen) direct(n *front.Node) exp {
 
 // perform is a call as a statement.
 func (g *gen) perform(n *front.Node) {
-	e := g.call(n)
-	if _, r, _ := routineOf(n); r.value {
-		e.s = "_ = " + e.s
+	if e := g.call(n); e.Kind == ir.Call {
+		g.emit(ir.Do(e))
+	} else {
+		g.emit(ir.Drop(e))
 	}
-	g.emit("%s", e.s)
 }
 
 // call is a call of a function.
@@ -1056,38 +986,29 @@ func (g *gen) call(n *front.Node) exp {
 	if n.L.Op == front.Decay && n.L.L.Op == front.Var && n.L.L.Sym.Go == "" && n.L.L.Sym.Header {
 		return g.library(n, values)
 	}
-	f := g.operand(g.expr(n.L), 7)
-	args := append([]string{"upc"}, texts(values)...)
+	f := g.expr(n.L)
+	args := append([]exp{upc}, values...)
 	if t := n.L.Type.Elem; t.Variadic {
 		at := 1 + len(t.Params)
 		for i := at; i < len(args); i++ {
 			args[i] = word(n.List[i-1], args[i])
 		}
-		args = append(args[:at], "upc.c.Push("+strings.Join(args[at:], ", ")+")")
+		args = append(args[:at:at], ir.CallTo("upc.c.Push", args[at:]...))
 	}
-	return exp{f + "(" + strings.Join(args, ", ") + ")", 7}
+	return ir.CallOf(f, args...)
 }
 
-// word is variable argument n, which is s, as 64 bits.
-func word(n *front.Node, s string) string {
+// word is variable argument n, which is e, as 64 bits.
+func word(n *front.Node, e exp) exp {
 	switch t := n.Type; {
 	case n.Op == front.Num:
-		return strconv.FormatUint(uint64(n.I), 10)
+		return ir.Int(uint64(n.I))
 	case t.Floating():
-		return "math.Float64bits(" + s + ")"
+		return ir.CallTo("math.Float64bits", e)
 	case t.Integer() || t.ToShared():
-		return "uint64(" + s + ")"
+		return ir.Convert(goUint64, e)
 	case t.Elem.Kind == front.Func:
-		return "uint64(uintptr(libc.Recast[unsafe.Pointer](" + s + ")))"
+		return ir.Convert(goUint64, ir.Convert(goUintptr, recast(goPtr, e)))
 	}
-	return "uint64(uintptr(unsafe.Pointer(" + s + ")))"
-}
-
-// texts are expressions as arguments of a call.
-func texts(list []exp) []string {
-	var out []string
-	for _, e := range list {
-		out = append(out, e.s)
-	}
-	return out
+	return ir.Convert(goUint64, ir.Convert(goUintptr, unsafely(e)))
 }

@@ -1,10 +1,8 @@
 package gen
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
 // localLoop is an upc_forall loop over i whose bounds visit this thread's elements only, of
@@ -13,9 +11,9 @@ import (
 type localLoop struct {
 	i      *front.Sym
 	block  int64
-	k      string
-	shift  string                // of runs: the argument of rt.OwnRun
-	arrays map[*front.Sym]string // the thread's parts, as slices
+	k      exp
+	shift  exp                // of runs: the argument of rt.OwnRun
+	arrays map[*front.Sym]exp // the thread's parts, as slices
 	order  []*front.Sym
 }
 
@@ -27,7 +25,7 @@ func (g *gen) affine(n *front.Node) (*localLoop, bool) {
 	if !ok {
 		return nil, false
 	}
-	l := &localLoop{i: i, block: 1, arrays: map[*front.Sym]string{}}
+	l := &localLoop{i: i, block: 1, arrays: map[*front.Sym]exp{}}
 	a := n.Aff
 	if a.Type.Integer() {
 		a = stripLong(a)
@@ -92,7 +90,7 @@ func (g *gen) runs(n *front.Node) (*localLoop, bool) {
 	if !ok {
 		return nil, false
 	}
-	l := &localLoop{i: i, arrays: map[*front.Sym]string{}}
+	l := &localLoop{i: i, arrays: map[*front.Sym]exp{}}
 	at := &front.Node{Op: front.Index, Type: n.Aff.Type.Elem, L: row, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}}}
 	known := false
 	if row != nil {
@@ -118,9 +116,9 @@ func (g *gen) runs(n *front.Node) (*localLoop, bool) {
 	case l.block == 1:
 		return nil, false
 	case known:
-		l.shift = fmt.Sprint(more)
+		l.shift = num(more)
 		if l.block == 0 {
-			l.shift = "0" // on thread 0
+			l.shift = num(0) // on thread 0
 		}
 		return l, true
 	}
@@ -130,13 +128,13 @@ func (g *gen) runs(n *front.Node) (*localLoop, bool) {
 	} else {
 		w = g.pointee(p)
 	}
-	q := g.pointer(w)
+	q := w.pointer()
 	if !w.phased {
-		q += ".Phased()"
+		q = ir.Method(q, "Phased")
 	}
-	l.shift = fmt.Sprintf("rt.Shift(%s, %d)", q, l.block)
+	l.shift = ir.CallTo("rt.Shift", q, num(l.block))
 	if more != 0 && l.block != 0 {
-		l.shift += fmt.Sprintf(" + %d", more)
+		l.shift = ir.Op(l.shift, "+", num(more))
 	}
 	return l, true
 }
@@ -266,16 +264,16 @@ func (l *localLoop) part(n *front.Node) (a, column *front.Node, ok bool) {
 }
 
 // place is a shared place in the loop as a private one, if it is this thread's.
-func (l *localLoop) place(g *gen, n *front.Node) (place, bool) {
+func (l *localLoop) place(g *gen, n *front.Node) (exp, bool) {
 	a, column, ok := l.part(n)
-	if !ok || l.arrays[a.Sym] == "" {
-		return place{}, false
+	if !ok || l.arrays[a.Sym].Zero() {
+		return exp{}, false
 	}
 	index := l.k
 	if column != nil {
-		index = fmt.Sprintf("%s*%d + int(%s)", l.k, a.Type.Elem.Elems(), g.expr(column).s)
+		index = ir.Op(ir.Op(l.k, "*", num(a.Type.Elem.Elems())), "+", ir.Convert(goInt, g.expr(column)))
 	}
-	return place{exp: exp{l.arrays[a.Sym] + "[" + index + "]", 7}}, true
+	return ir.At(l.arrays[a.Sym], index).By(ir.Part), true
 }
 
 // roundBlock is from how many elements of a block on a loop over a run goes by slices even if it
@@ -286,16 +284,17 @@ const roundBlock = 1 << 10
 // share is how iterations of a loop over this thread's elements are found.
 func (l *localLoop) share(g *gen, n *front.Node) *share {
 	i := l.i
-	if l.shift == "" {
+	if l.shift.Zero() {
 		return &share{
 			own: func(n *front.Node) bool {
 				_, _, ok := l.part(n)
 				return ok
 			},
-			find: func(next, end, list string) {
-				g.helpers["own"] = true
-				own := func(from string) string { return fmt.Sprintf("%s = int(upc.own(int64(%s), %d))", next, from, l.block) }
-				g.emit("for %s; %s < %s && len(%s) < %d; %s {\n%s = append(%s, %s)\n}", own(next), next, end, list, aheadMost, own(next+"+1"), list, list, next)
+			find: func(next, end, list exp) {
+				own := func(from exp) *ir.Stmt {
+					return ir.Set(next, ir.Convert(goInt, g.helper("own", ir.Convert(goInt64, from), num(l.block))))
+				}
+				g.emit(ir.Loop(own(next), room(next, end, list), own(ir.Op(next, "+", num(1))), ir.Block{push(list, next)}))
 			},
 		}
 	}
@@ -327,141 +326,113 @@ func (l *localLoop) share(g *gen, n *front.Node) *share {
 			}
 			return (kind == atBlock || kind == ownBlock) && (l.block >= roundBlock || element.Op == front.Index && element.L.Op == front.Var && n.L.Op == front.Var && c == more)
 		},
-		find: func(next, end, list string) {
-			g.temps += 3
-			from, to, k := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
-			g.emit("for %s < %s && len(%s) < %d {\n%s, %s := upc.OwnRun(%s, %s, %s, %d)", next, end, list, aheadMost, from, to, next, end, l.shift, l.block)
-			g.emit("if %s >= %s {\n%s = %s\nbreak\n}", from, to, next, end)
-			g.emit("%s = min(%s, %s+%d-len(%s))", next, to, from, aheadMost, list)
-			g.emit("for %s := %s; %s < %s; %s++ {\n%s = append(%s, %s)\n}\n}", k, from, k, next, k, list, list, k)
+		find: func(next, end, list exp) {
+			from, to, k := g.name(), g.name(), g.name()
+			g.emit(ir.Loop(nil, room(next, end, list), nil, ir.Block{
+				ir.Pair(from, to, ":=", ir.CallTo("upc.OwnRun", next, end, l.shift, num(l.block))),
+				ir.When(ir.Op(from, ">=", to), ir.Block{ir.Set(next, end), ir.Keyword("break")}, nil),
+				ir.Set(next, ir.CallTo("min", to, ir.Op(ir.Op(from, "+", num(aheadMost)), "-", ir.CallTo("len", list)))),
+				ir.Loop(ir.Define(k, from), ir.Op(k, "<", next), ir.Update(k, "++"), ir.Block{push(list, k)}),
+			}))
 		},
 	}
 }
 
 // localForall is an upc_forall loop as one over this thread's elements.
 func (g *gen) localForall(n *front.Node, l *localLoop) {
-	t := g.goType(l.i.Type)
-	name := l.i.Go
-	declared := n.Init.Op == front.Block
-	g.emit("{")
-	if declared {
-		g.block(n.Init)
-	} else {
-		g.discard(n.Init.L)
-	}
-	low := ""
-	if !declared {
-		low = g.temp(t, name)
-	}
-	count := 0
-	g.breaks = append(g.breaks, &count)
-	save := g.local
-	g.local = l
-	if l.shift != "" {
-		g.runByRun(n, l, t)
-	} else {
-		g.elementByElement(n, l, t)
-	}
-	g.local = save
-	g.breaks = g.breaks[:len(g.breaks)-1]
-	if !declared {
-		more := ""
-		if n.L.Op == front.Le {
-			more = "+1"
+	g.emit(ir.Inside(g.capture(func() {
+		t, name := g.goType(l.i.Type), g.variable(l.i)
+		g.first(n)
+		var low exp
+		if n.Init.Op != front.Block {
+			low = g.temp(t, name)
 		}
-		bound := g.operand(g.expr(n.L.R), 5)
-		if strings.HasPrefix(bound, "-") {
-			bound = "(" + bound + ")"
+		count := 0
+		g.breaks = append(g.breaks, &count)
+		save := g.local
+		g.local = l
+		if l.shift.Zero() {
+			g.elementByElement(n, l, t)
+		} else {
+			g.runByRun(n, l, t)
 		}
-		g.emit("%s = max(%s, %s(%s)%s)", name, low, t, bound, more)
-	}
-	g.emit("}")
+		g.local = save
+		g.breaks = g.breaks[:len(g.breaks)-1]
+		if !low.Zero() {
+			bound := ir.Convert(t, g.expr(n.L.R))
+			if n.L.Op == front.Le {
+				bound = ir.Op(bound, "+", num(1))
+			}
+			g.emit(ir.Set(name, ir.CallTo("max", low, bound)))
+		}
+	})))
 }
 
 // runByRun is a loop over the thread's runs of elements, around one over a run, which tests
 // nothing but its end.
-func (g *gen) runByRun(n *front.Node, l *localLoop, t string) {
-	name := l.i.Go
-	g.temps += 3
-	from, to, end := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
-	bound := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
-	if n.L.Op == front.Le {
-		bound += " + 1"
+func (g *gen) runByRun(n *front.Node, l *localLoop, t ir.Type) {
+	name := g.variable(l.i)
+	from, to, end := g.name(), g.name(), g.name()
+	bound, shift := g.behind(n), l.shift
+	if shift.Kind != ir.Literal {
+		shift = g.name()
+		g.emit(ir.Define(shift, l.shift))
 	}
-	shift := l.shift
-	if strings.HasPrefix(shift, "rt.") {
-		g.temps++
-		shift = fmt.Sprintf("tmp%d", g.temps)
-		g.emit("%s := %s", shift, l.shift)
+	run := func(op string, begin exp) *ir.Stmt {
+		return ir.Pair(from, to, op, ir.CallTo("upc.OwnRun", begin, end, shift, num(l.block)))
 	}
-	g.emit("%s := %s", end, bound)
-	g.emit("for %s, %s := upc.OwnRun(int(%s), %s, %s, %d); %s < %s; %s, %s = upc.OwnRun(%s, %s, %s, %d) {",
-		from, to, name, end, shift, l.block, from, to, from, to, to, end, shift, l.block)
-	g.emit("%s = %s(%s)", name, t, from)
-	g.blocks = &blockLoop{l.i, l.block}
-	g.windowed(n, n.R, true, func() {
-		g.counted(n, l.i, to)
-	})
-	g.blocks = nil
-	g.emit("}")
+	g.emit(ir.Define(end, bound))
+	g.emit(ir.Loop(run(":=", ir.Convert(goInt, name)), ir.Op(from, "<", to), run("=", to), g.capture(func() {
+		g.emit(ir.Set(name, ir.Convert(t, from)))
+		g.blocks = &blockLoop{l.i, l.block}
+		g.windowed(n, n.R, true, func() { g.counted(n, l.i, to) })
+		g.blocks = nil
+	})))
 }
 
 // elementByElement is a loop that finds the thread's next element each time.
-func (g *gen) elementByElement(n *front.Node, l *localLoop, t string) {
-	name := l.i.Go
+func (g *gen) elementByElement(n *front.Node, l *localLoop, t ir.Type) {
+	name, block := g.variable(l.i), num(l.block)
 	// The first element at or after i that is this thread's.
-	g.helpers["own"] = true
-	g.temps++
-	at := fmt.Sprintf("tmp%d", g.temps) // i, or beyond the last value of its type
-	g.emit("%s := int(upc.own(int64(%s), %d))", at, name, l.block)
+	at := g.name() // i, or beyond the last value of its type
+	at64 := ir.Convert(goInt64, at)
+	g.emit(ir.Define(at, ir.Convert(goInt, g.helper("own", ir.Convert(goInt64, name), block))))
 	walk(n.R, func(m *front.Node) {
-		if a, _, ok := l.part(m); ok && l.arrays[a.Sym] == "" {
-			g.temps++
-			l.arrays[a.Sym] = fmt.Sprintf("tmp%d", g.temps)
+		if a, _, ok := l.part(m); ok && l.arrays[a.Sym].Zero() {
+			l.arrays[a.Sym] = g.name()
 			l.order = append(l.order, a.Sym)
 		}
 	})
-	g.temps++
-	l.k = fmt.Sprintf("tmp%d", g.temps)
-	cond := fmt.Sprintf("%s %s int(%s)", at, map[front.Op]string{front.Lt: "<", front.Le: "<="}[n.L.Op], g.expr(n.L.R).s)
+	l.k = g.name()
+	cond := ir.Op(at, ops[n.L.Op], ir.Convert(goInt, g.expr(n.L.R)))
 	body := g.capture(func() { g.stmt(n.R) })
 	parts := false
 	for _, a := range l.order {
-		if !strings.Contains(body, l.arrays[a]+"[") {
+		if !body.Uses(l.arrays[a]) {
 			continue
 		}
 		if !parts {
 			parts = true
-			g.emit("%s := upc.place(int64(%s), %d)", l.k, at, l.block)
-			g.helpers["place"] = true
+			g.emit(ir.Define(l.k, g.helper("place", at64, block)))
 		}
 		g.helpers["part"] = true
-		base := "upc.s." + a.Go
-		if pointerKind(&front.Type{Kind: front.Pointer, Elem: a.Type}) == "Phased" {
-			base += ".Phaseless()"
-		}
-		g.emit("%s := part[%s](upc, %s, static_%s.LocalSize(upc.Threads())/%d) // %s", l.arrays[a], g.goType(a.Type.Base()), base, a.Go, a.Type.Base().Size(), a.Name)
+		w := g.where(&front.Node{Op: front.Var, Type: a.Type, Sym: a})
+		count := ir.Op(ir.Method(ir.Name("static_"+a.Go), "LocalSize", threads), "/", num(a.Type.Base().Size()))
+		d := ir.Define(l.arrays[a], ir.CallOf(ir.Generic("part", g.goType(a.Type.Base())), upc, w.phaseless(), count))
+		d.Note = a.Name
+		g.emit(d)
 	}
-	if !parts {
-		l.k = ""
+	// After the last element of a block the others' blocks are passed over.
+	next := ir.Op(at, "+", threads)
+	if l.block != 1 {
+		next = ir.Convert(goInt, g.helper("after", at64, block))
 	}
-	step := fmt.Sprintf("%s += upc.Threads()", at)
+	step := ir.Set(at, next)
 	switch {
-	case l.block == 1 && l.k == "":
-		g.emit("for ; %s; %s {", cond, step)
+	case parts:
+		step = ir.Pair(at, l.k, "=", next, ir.Op(l.k, "+", num(1)))
 	case l.block == 1:
-		g.emit("for ; %s; %s, %s = %s+upc.Threads(), %s+1 {", cond, at, l.k, at, l.k)
-	default:
-		// After the last element of a block the others' blocks are passed over.
-		g.helpers["after"] = true
-		next := fmt.Sprintf("int(upc.after(int64(%s), %d))", at, l.block)
-		if l.k == "" {
-			g.emit("for ; %s; %s = %s {", cond, at, next)
-		} else {
-			g.emit("for ; %s; %s, %s = %s, %s+1 {", cond, at, l.k, next, l.k)
-		}
+		step = ir.Update(at, "+=", threads)
 	}
-	g.emit("%s = %s(%s)", name, t, at)
-	g.out.WriteString(body)
-	g.emit("}")
+	g.emit(ir.Loop(nil, cond, step, append(ir.Block{ir.Set(name, ir.Convert(t, at))}, body...)))
 }

@@ -9,18 +9,14 @@ package gen
 
 import (
 	"fmt"
-	"go/ast"
 	"go/format"
-	"go/parser"
-	"go/token"
-	"maps"
 	"math"
 	"path/filepath"
-	"slices"
-	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
 // Options is how code is generated.
@@ -32,11 +28,11 @@ type Options struct {
 
 // Program is the Go files of a program, by name.
 func Program(units []*front.Unit, o Options) (files map[string]File, err error) {
-	g := &gen{
+	g := &gen{module: &module{
 		o: o, funcs: map[string]*front.Sym{}, vars: map[string]*front.Sym{}, names: map[string]bool{},
 		structs: map[*front.StructInfo]string{}, variants: map[string][]*front.StructInfo{}, done: map[string]bool{},
 		lines: map[string][]string{}, lits: map[string]string{}, helpers: map[string]bool{}, whole: map[string][]*front.StructInfo{},
-	}
+	}}
 	for _, u := range units {
 		for _, s := range u.Structs {
 			if n := structName(s); s.Complete {
@@ -105,12 +101,12 @@ func fileName(name string) string {
 // unsupported is the value of the panic where no code can be made.
 type unsupported struct{ err *front.Error }
 
-func (g *gen) refuse(p front.Pos, format string, args ...any) {
+func (g *module) refuse(p front.Pos, format string, args ...any) {
 	panic(unsupported{&front.Error{Pos: p, Msg: fmt.Sprintf("not supported: "+format, args...)}})
 }
 
-// gen is a program being generated.
-type gen struct {
+// module is what all functions of a program have in common.
+type module struct {
 	o        Options
 	errs     front.Errors
 	funcs    map[string]*front.Sym // functions that are defined, by name
@@ -121,23 +117,29 @@ type gen struct {
 	structs  map[*front.StructInfo]string
 	whole    map[string][]*front.StructInfo // complete structures, by kind and tag
 	variants map[string][]*front.StructInfo // those that have a type, which differ
-	types    []string                       // definitions
+	types    []*ir.Code                     // definitions
 	done     map[string]bool
 	lines    map[string][]string
 	lits     map[string]string // string constants
-	litDefs  []string
+	litDefs  ir.Block
 	helpers  map[string]bool
+}
 
-	out    *strings.Builder
+// gen is a function, or a part of one, being generated.
+type gen struct {
+	*module
+
+	out    *ir.Block
 	fn     *front.Sym
 	temps  int
-	hoist  *strings.Builder // declarations at the top of a function with labels
-	locals map[string]int   // names in use in the function
+	hoist  *ir.Block      // declarations at the top of a function with labels
+	locals map[string]int // names in use in the function
 	line   front.Pos
 	breaks []*int // for each loop and switch, how many breaks leave it
 	local  *localLoop
 
-	statics bool // the function has variables with static storage
+	renamed map[*front.Sym]exp // local variables that have another name in what is being generated
+	statics bool               // the function has variables with static storage
 
 	windows map[string]*window // of the loops that are being generated
 	blocks  *blockLoop
@@ -174,7 +176,7 @@ func numbered(s, prefix string) bool {
 	return rest != s && strings.Trim(rest, "0123456789") == ""
 }
 
-func (g *gen) fresh(name string) string {
+func (g *module) fresh(name string) string {
 	n := name
 	for i := 2; g.names[n]; i++ {
 		n = fmt.Sprintf("%s_%d", name, i)
@@ -185,7 +187,7 @@ func (g *gen) fresh(name string) string {
 
 // link gives the symbols of file scope their names, one for those of several files that are
 // the same.
-func (g *gen) link(units []*front.Unit) {
+func (g *module) link(units []*front.Unit) {
 	errorf := func(p front.Pos, format string, args ...any) {
 		g.errs = append(g.errs, &front.Error{Pos: p, Msg: fmt.Sprintf(format, args...)})
 	}
@@ -263,7 +265,7 @@ const MaxSegment = 1 << 34
 
 // fit checks that the shared objects have room in a thread's segment, as far as their sizes are
 // known: that of an array with THREADS in a dimension is what a thread has at least.
-func (g *gen) fit() {
+func (g *module) fit() {
 	limit := g.o.Segment
 	if limit == 0 {
 		limit = MaxSegment
@@ -308,115 +310,80 @@ func part(t *front.Type, threads int64) (int64, bool) {
 	return n * size, true
 }
 
-// paths are the packages that generated code imports. No name of a program is one of theirs.
-var paths = map[string]string{
-	"rt":     "github.com/argon-go/argon/upc/rt",
-	"libc":   "github.com/argon-go/argon/upc/libc",
-	"math":   "math",
-	"unsafe": "unsafe",
-	"os":     "os",
-}
-
-// imports are the packages that the declarations of body name: what was generated and then
-// left out needs none.
-func imports(body string) []string {
-	f, err := parser.ParseFile(token.NewFileSet(), "", "package main\n"+body, parser.SkipObjectResolution)
-	if err != nil {
-		return nil // format.Source says what is wrong
-	}
-	uses := map[string]bool{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := s.X.(*ast.Ident); ok && paths[x.Name] != "" {
-				uses[x.Name] = true
-			}
-		}
-		return true
-	})
-	return slices.Collect(maps.Keys(uses))
-}
-
 // file is a Go file of body.
-func (g *gen) file(from, body string) string {
+func goFile(from string, body *ir.Code) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// Code generated by upc from %s; DO NOT EDIT.\n\npackage main\n\n", from)
-	uses := imports(body)
-	if len(uses) == 0 {
-		return b.String() + body
-	}
-	b.WriteString("import (\n")
-	var std, own []string
-	for _, p := range uses {
-		if paths[p] == p {
-			std = append(std, p)
-		} else {
-			own = append(own, paths[p])
+	if paths := body.Packages.Paths(); len(paths) > 0 {
+		b.WriteString("import (\n")
+		own := true
+		for _, p := range paths {
+			if std := !strings.Contains(p, "/"); std == own {
+				own = !own
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, "%q\n", p)
 		}
+		b.WriteString(")\n\n")
 	}
-	sort.Strings(std)
-	sort.Strings(own)
-	for _, p := range std {
-		fmt.Fprintf(&b, "%q\n", p)
-	}
-	b.WriteByte('\n')
-	for _, p := range own {
-		fmt.Fprintf(&b, "%q\n", p)
-	}
-	b.WriteString(")\n\n" + body)
-	return b.String()
+	return b.String() + body.String()
 }
 
 // unit is the file of a source file's functions.
 func (g *gen) unit(u *front.Unit) string {
-	var b strings.Builder
+	var c ir.Code
 	for _, s := range u.Syms {
 		if s.Storage == front.Function && s.Body != nil && s.Go != "" && !g.done[s.Go] {
 			g.done[s.Go] = true
-			b.WriteString(g.function(s) + "\n")
+			g.function(s, &c)
+			c.WriteByte('\n')
 		}
 	}
-	return g.file(filepath.Base(u.Name), b.String())
+	return goFile(filepath.Base(u.Name), &c)
 }
 
 // goType is a type in Go.
-func (g *gen) goType(t *front.Type) string {
+func (g *module) goType(t *front.Type) ir.Type {
 	switch t.Kind {
 	case front.Void:
-		return "struct{}"
+		return ir.Named("struct{}")
 	case front.Bool:
-		return "uint8"
+		return goUint8
 	case front.Char, front.Short, front.Int, front.Long, front.LongLong:
 		s := fmt.Sprintf("int%d", t.Size()*8)
 		if t.Unsigned {
 			s = "u" + s
 		}
-		return s
+		return ir.Named(s)
 	case front.Float:
-		return "float32"
+		return ir.Named("float32")
 	case front.Double:
-		return "float64"
+		return ir.Named("float64")
 	case front.Pointer:
 		switch {
 		case t.ToShared():
-			return "rt." + pointerKind(t)
+			return ir.Named("rt." + pointerKind(t))
 		case t.Elem.Kind == front.Void:
-			return "unsafe.Pointer"
+			return goPtr
 		case t.Elem.Kind == front.Func:
-			return g.signature(t.Elem, nil)
+			return ir.FuncOf(g.params(t.Elem, nil), g.result(t.Elem))
 		}
-		return "*" + g.goType(t.Elem)
+		return ir.PointerTo(g.goType(t.Elem))
 	case front.Array:
-		return fmt.Sprintf("[%d]%s", t.Len, g.goType(t.Elem))
+		return ir.ArrayOf(t.Len, g.goType(t.Elem))
 	case front.Struct, front.Union:
-		return g.structure(t.Info)
+		return ir.Named(g.structure(t.Info))
 	}
 	panic("gen: no Go type for " + t.String())
 }
 
+// phased is the kind of pointers-to-shared that have a phase.
+const phased = "Phased"
+
 // pointerKind is the type of package rt of a pointer-to-shared.
 func pointerKind(t *front.Type) string {
 	if b := t.Elem.Base(); b.Kind == front.Void || b.Block > 1 {
-		return "Phased"
+		return phased
 	}
 	return "Phaseless"
 }
@@ -424,24 +391,28 @@ func pointerKind(t *front.Type) string {
 // variadic is where a function has its variable arguments, each in a word.
 const variadic = "variadic_"
 
-func (g *gen) signature(f *front.Type, names []string) string {
-	var b strings.Builder
-	b.WriteString("func(upc *thread")
+// params are the parameters of a function in Go.
+func (g *module) params(f *front.Type, names []exp) []ir.Param {
+	all := []ir.Param{{Name: "upc", Type: ir.PointerTo(ir.Named("thread"))}}
 	for i, p := range f.Params {
 		n := "_"
 		if names != nil {
-			n = names[i]
+			n = names[i].String()
 		}
-		fmt.Fprintf(&b, ", %s %s", n, g.goType(p))
+		all = append(all, ir.Param{Name: n, Type: g.goType(p)})
 	}
 	if f.Variadic {
-		b.WriteString(", " + variadic + " *uint64")
+		all = append(all, ir.Param{Name: variadic, Type: ir.PointerTo(goUint64)})
 	}
-	b.WriteString(")")
-	if f.Elem.Kind != front.Void {
-		b.WriteString(" " + g.goType(f.Elem))
+	return all
+}
+
+// result is what a function returns, no type if nothing.
+func (g *module) result(f *front.Type) ir.Type {
+	if f.Elem.Kind == front.Void {
+		return ir.Type{}
 	}
-	return b.String()
+	return g.goType(f.Elem)
 }
 
 // structName is a structure's kind and tag, or its place if it has none.
@@ -457,7 +428,7 @@ func structName(s *front.StructInfo) string {
 }
 
 // structure is the name of a structure's type.
-func (g *gen) structure(s *front.StructInfo) string {
+func (g *module) structure(s *front.StructInfo) string {
 	if n := g.structs[s]; n != "" {
 		return n
 	}
@@ -481,21 +452,23 @@ func (g *gen) structure(s *front.StructInfo) string {
 	g.variants[name] = append(g.variants[name], s)
 	name = g.fresh(name)
 	g.structs[s] = name // members may point to it
-	var b strings.Builder
+	var c ir.Code
+	c.Printf("// %s is of %v.\ntype %s ", name, s.Pos, name)
 	switch {
 	case !s.Complete:
-		b.WriteString("struct{ _ uint64 }")
+		c.WriteString("struct{ _ uint64 }")
 	case s.Union || s.Packed:
 		word := map[int64]string{1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}[s.Align]
-		fmt.Fprintf(&b, "struct{ words [%d]%s }", s.Size/s.Align, word)
+		c.Printf("struct{ words [%d]%s }", s.Size/s.Align, word)
 	default:
-		b.WriteString("struct {\n")
+		c.WriteString("struct {\n")
 		for _, f := range s.Fields {
-			fmt.Fprintf(&b, "%s %s\n", ident(f.Name), g.goType(f.Type))
+			c.Printf("%s %s\n", ident(f.Name), g.goType(f.Type))
 		}
-		b.WriteString("}")
+		c.WriteString("}")
 	}
-	g.types = append(g.types, fmt.Sprintf("// %s is of %v.\ntype %s %s\n", name, s.Pos, name, b.String()))
+	c.WriteByte('\n')
+	g.types = append(g.types, &c)
 	return name
 }
 
@@ -552,14 +525,14 @@ func alike(a, b *front.Type, same map[[2]*front.StructInfo]bool) bool {
 }
 
 // literal is a string constant: a variable of package main.
-func (g *gen) literal(s string) string {
+func (g *module) literal(s string) exp {
 	n := g.lits[s]
 	if n == "" {
 		n = fmt.Sprintf("lit%d", len(g.lits)+1)
 		g.lits[s] = n
-		g.litDefs = append(g.litDefs, fmt.Sprintf("%s = libc.Str(%q)\n", n, s))
+		g.litDefs = append(g.litDefs, ir.Set(ir.Name(n), ir.CallTo("libc.Str", ir.Lit(strconv.Quote(s)))))
 	}
-	return n
+	return ir.Name(n)
 }
 
 // program is program.go.
@@ -569,30 +542,27 @@ func (g *gen) program(units []*front.Unit) string {
 		names = append(names, filepath.Base(u.Name))
 	}
 	// Initialisers first: they may need string constants and types.
-	var inits strings.Builder
-	g.out = &inits
+	var inits ir.Block
 	g.fn = nil
 	sharedInit := false
 	for _, s := range append(append([]*front.Sym(nil), g.globals...), g.shared...) {
-		d := s
-		if len(d.Init) == 0 {
+		if len(s.Init) == 0 {
 			continue
 		}
-		var one strings.Builder
-		g.out = &one
-		for _, n := range d.Init {
-			if n.Op != front.Zero {
-				g.discard(n)
+		one := g.capture(func() {
+			for _, n := range s.Init {
+				if n.Op != front.Zero {
+					g.discard(n)
+				}
 			}
-		}
+		})
 		if s.Type.IsShared() {
 			sharedInit = true
-			fmt.Fprintf(&inits, "if upc.MyThread() == 0 {\n%s}\n", one.String())
-		} else {
-			inits.WriteString(one.String())
+			one = ir.Block{ir.When(ir.Op(myThread, "==", num(0)), one, nil)}
 		}
+		inits = append(inits, one...)
 	}
-	var b strings.Builder
+	b := &ir.Code{Packages: ir.RT | ir.LibC}
 	b.WriteString("// thread is a thread of the program.\ntype thread struct {\n*rt.Thread\nc libc.C // its library\n")
 	if len(g.globals) > 0 {
 		b.WriteString("g *globals // its variables with static storage\n")
@@ -604,19 +574,19 @@ func (g *gen) program(units []*front.Unit) string {
 	if len(g.globals) > 0 {
 		b.WriteString("type globals struct {\n")
 		for _, s := range g.globals {
-			fmt.Fprintf(&b, "%s %s // %v\n", s.Go, g.goType(s.Type), s.Pos)
+			b.Printf("%s %s // %v\n", s.Go, g.goType(s.Type), s.Pos)
 		}
 		b.WriteString("}\n\n")
 	}
 	if len(g.shared) > 0 {
 		b.WriteString("type sharedData struct {\n")
 		for _, s := range g.shared {
-			fmt.Fprintf(&b, "%s rt.%s // %v: %s\n", s.Go, pointerKind(&front.Type{Kind: front.Pointer, Elem: s.Type}), s.Pos, s.Type)
+			b.Printf("%s rt.%s // %v: %s\n", s.Go, pointerKind(&front.Type{Kind: front.Pointer, Elem: s.Type}), s.Pos, s.Type)
 		}
 		b.WriteString("}\n\nvar (\n")
 		for _, s := range g.shared {
 			base := s.Type.Base()
-			fmt.Fprintf(&b, "static_%s = rt.Static(rt.Object{Name: %q, Size: %d, Block: %d, Count: %d", s.Go, s.Name, base.Size(), base.Block, s.Type.Elems())
+			b.Printf("static_%s = rt.Static(rt.Object{Name: %q, Size: %d, Block: %d, Count: %d", s.Go, s.Name, base.Size(), base.Block, s.Type.Elems())
 			if s.Type.PerThread() {
 				b.WriteString(", TimesThreads: true")
 			}
@@ -625,10 +595,17 @@ func (g *gen) program(units []*front.Unit) string {
 		b.WriteString(")\n\n")
 	}
 	if len(g.litDefs) > 0 {
-		b.WriteString("var (\n" + strings.Join(g.litDefs, "") + ")\n\n")
+		b.WriteString("var (\n")
+		b.Print(g.litDefs)
+		b.WriteString(")\n\n")
 	}
-	b.WriteString(strings.Join(g.types, "\n"))
-	fmt.Fprintf(&b, "\nfunc main() {\nrt.Main(rt.Config{Static: %d}, func(r *rt.Thread) {\n", g.o.Threads)
+	for i, t := range g.types {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.Printf("%v", t)
+	}
+	b.Printf("\nfunc main() {\nrt.Main(rt.Config{Static: %d}, func(r *rt.Thread) {\n", g.o.Threads)
 	b.WriteString("upc := &thread{Thread: r, c: libc.New(r.Node().Now)}\n")
 	if len(g.globals) > 0 {
 		b.WriteString("upc.g = libc.Static[globals]()\n")
@@ -638,24 +615,25 @@ func (g *gen) program(units []*front.Unit) string {
 		if pointerKind(&front.Type{Kind: front.Pointer, Elem: s.Type}) == "Phased" {
 			method = "BasePhased"
 		}
-		fmt.Fprintf(&b, "upc.s.%s = r.%s(static_%s)\n", s.Go, method, s.Go)
+		b.Printf("upc.s.%s = r.%s(static_%s)\n", s.Go, method, s.Go)
 	}
-	b.WriteString(inits.String())
+	b.Print(inits)
 	if sharedInit {
 		b.WriteString("upc.BarrierAny()\n")
 	}
 	m := g.funcs["main"]
 	call := m.Go + "(upc"
 	if len(m.Type.Params) == 2 {
+		b.Packages |= ir.OS
 		call += ", int32(len(os.Args)), libc.Args(os.Args)"
 	}
 	call += ")"
 	if m.Type.Elem.Kind == front.Void {
-		fmt.Fprintf(&b, "status, aborted := upc.c.Run(func() int32 {\n%s\nreturn 0\n})\n", call)
+		b.Printf("status, aborted := upc.c.Run(func() int32 {\n%s\nreturn 0\n})\n", call)
 	} else {
-		fmt.Fprintf(&b, "status, aborted := upc.c.Run(func() int32 { return %s })\n", call)
+		b.Printf("status, aborted := upc.c.Run(func() int32 { return %s })\n", call)
 	}
 	b.WriteString("if aborted {\nr.GlobalExit(int(status))\n}\nr.Status(int(status))\n})\n}\n")
-	g.addHelpers(&b)
-	return g.file(strings.Join(names, ", "), b.String())
+	g.addHelpers(b)
+	return goFile(strings.Join(names, ", "), b)
 }

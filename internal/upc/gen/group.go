@@ -1,17 +1,16 @@
 package gen
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
 // group is a loop whose accesses to other threads' memory are under way together (rt.Group).
 type group struct {
-	name   string                 // the variable
-	values map[*front.Node]string // of reads that are done ahead
+	name   exp                 // the variable
+	values map[*front.Node]exp // of reads that are done ahead
 }
 
 // aheadMost is how many iterations' reads are done ahead.
@@ -302,9 +301,9 @@ func (a *access) apartFromAll(n *front.Node) bool {
 // share is how an upc_forall loop in which accesses are under way together finds the thread's
 // iterations.
 type share struct {
-	own  func(n *front.Node) bool     // whether a place is the thread's, in its iterations
-	aff  *front.Node                  // an affinity that is looked at in each iteration, or nil
-	find func(next, end, list string) // emits what appends iterations from next on to list, and moves next on
+	own  func(n *front.Node) bool  // whether a place is the thread's, in its iterations
+	aff  *front.Node               // an affinity that is looked at in each iteration, or nil
+	find func(next, end, list exp) // emits what appends iterations from next on to list, and moves next on
 }
 
 // together emits a loop over i whose accesses to other threads' memory can be under way together,
@@ -349,91 +348,115 @@ func (g *gen) together(n *front.Node, by *share, other func()) bool {
 		return false
 	}
 	line := g.line
-	g.emit("if upc.Near() {")
-	other()
-	g.emit("} else {")
+	near := g.capture(other)
 	g.line = line
-	switch {
-	case n.Init == nil:
-	case n.Init.Op == front.Block:
-		g.block(n.Init)
-	default:
-		g.discard(n.Init.L)
-	}
-	name, t := i.Go, g.goType(i.Type)
-	temp := func() string {
-		g.temps++
-		return fmt.Sprintf("tmp%d", g.temps)
-	}
-	end, k := temp(), temp()
-	s := &group{temp(), map[*front.Node]string{}}
-	bound := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
-	if n.L.Op == front.Le {
-		bound += " + 1"
-	}
-	g.emit("%s := %s\n%s := upc.Begin()", end, bound, s.name)
-	buffers := map[*front.Node]string{}
+	apart := g.capture(func() { g.ahead(n, i, a, by, gets, stages) })
+	g.emit(ir.When(ir.CallTo("upc.Near"), near, apart))
+	return true
+}
+
+// room is the condition of a loop that finds iterations: there are more, and the list has room.
+func room(next, end, list exp) exp {
+	return ir.Op(ir.Op(next, "<", end), "&&", ir.Op(ir.CallTo("len", list), "<", num(aheadMost)))
+}
+
+// push is an iteration more in the list.
+func push(list, k exp) *ir.Stmt { return ir.Set(list, ir.CallTo("append", list, k)) }
+
+// ahead emits a loop over i whose accesses are under way together: up to aheadMost iterations at a time, first
+// the gets, in stages, then the body.
+func (g *gen) ahead(n *front.Node, i *front.Sym, a *access, by *share, gets []aheadGet, stages int) {
+	line := g.line
+	g.first(n)
+	name, t := g.variable(i), g.goType(i.Type)
+	end, k := g.name(), g.name()
+	s := &group{g.name(), map[*front.Node]exp{}}
+	g.emit(ir.Define(end, g.behind(n)), ir.Define(s.name, ir.CallTo("upc.Begin")))
+	buffers := map[*front.Node]exp{}
 	for _, get := range gets {
-		buffers[get.n] = temp()
-		g.emit("%s := make([]%s, %d)", buffers[get.n], g.goType(get.n.Type), aheadMost)
+		buffers[get.n] = g.name()
+		g.emit(ir.Define(buffers[get.n], ir.CallTo("make", ir.Value(ir.SliceOf(g.goType(get.n.Type))), num(aheadMost))))
 	}
-	// Up to aheadMost iterations at a time; at is the place of an iteration's values.
-	at, over, last := k, "", ""
+	// at is the place of an iteration's values, over a loop over the iterations, and around the loop around these.
+	at := k
+	var over func(body func()) *ir.Stmt
+	var around func(body func()) *ir.Stmt
+	set := func(v exp) *ir.Stmt { return ir.Set(name, ir.Convert(t, v)) }
 	if by == nil {
-		low, high := temp(), temp()
-		g.emit("for %s := int(%s); %s < %s; %s += %d {\n%s := min(%s+%d, %s)", low, name, low, end, low, aheadMost, high, low, aheadMost, end)
-		at = k + "-" + low
-		over = fmt.Sprintf("for %s := %s; %s < %s; %s++ {\n%s = %s(%s)", k, low, k, high, k, name, t, k)
-		last = fmt.Sprintf("%s = %s(%s)\n}", name, t, high)
-	} else {
-		next, list, v := temp(), temp(), temp()
-		g.emit("%s := int(%s)\n%s := make([]int, 0, %d)", next, name, list, aheadMost)
-		g.emit("for %s < %s {\n%s = %s[:0]", next, end, list, list)
-		by.find(next, end, list)
-		over = fmt.Sprintf("for %s, %s := range %s {\n%s = %s(%s)", k, v, list, name, t, v)
-		if len(gets) == 0 {
-			over = fmt.Sprintf("for _, %s := range %s {\n%s = %s(%s)", v, list, name, t, v)
+		low, high := g.name(), g.name()
+		at = ir.Op(k, "-", low)
+		over = func(body func()) *ir.Stmt {
+			return ir.Loop(ir.Define(k, low), ir.Op(k, "<", high), ir.Update(k, "++"), g.capture(func() {
+				g.emit(set(k))
+				body()
+			}))
 		}
-		last = fmt.Sprintf("%s = %s(%s)\n}", name, t, end)
+		around = func(body func()) *ir.Stmt {
+			return ir.Loop(ir.Define(low, ir.Convert(goInt, name)), ir.Op(low, "<", end), ir.Update(low, "+=", num(aheadMost)), g.capture(func() {
+				g.emit(ir.Define(high, ir.CallTo("min", ir.Op(low, "+", num(aheadMost)), end)))
+				body()
+				g.emit(set(high))
+			}))
+		}
+	} else {
+		next, list, v := g.name(), g.name(), g.name()
+		g.emit(ir.Define(next, ir.Convert(goInt, name)), ir.Define(list, ir.CallTo("make", ir.Value(ir.SliceOf(goInt)), num(0), num(aheadMost))))
+		key := k
+		if len(gets) == 0 {
+			key = ir.Name("_")
+		}
+		over = func(body func()) *ir.Stmt {
+			return ir.Over(key, v, list, g.capture(func() {
+				g.emit(set(v))
+				body()
+			}))
+		}
+		around = func(body func()) *ir.Stmt {
+			return ir.Loop(nil, ir.Op(next, "<", end), nil, g.capture(func() {
+				g.emit(ir.Set(list, ir.Slice(list, exp{}, num(0))))
+				by.find(next, end, list)
+				body()
+				g.emit(set(end))
+			}))
+		}
 	}
 	g.group = s
-	for stage := range stages {
-		g.emit("%s", over)
-		// Under names of their own: those of C may be several variables'.
-		var was []string
-		var locals []*front.Sym
-		for _, get := range gets {
-			for _, l := range get.locals {
-				if get.stage == stage && !slices.Contains(locals, l) {
-					v := temp()
-					g.emit("var %[1]s %[2]s = %[3]s\n_ = %[1]s", v, g.goType(l.Type), g.expr(a.defs[l].value).s)
-					locals, was = append(locals, l), append(was, l.Go)
-					l.Go = v
+	g.emit(around(func() {
+		for stage := range stages {
+			g.emit(over(func() { g.stage(s, a, gets, stage, buffers, at) }))
+			g.emit(ir.Do(ir.Method(s.name, "Sync")))
+			for _, get := range gets {
+				if get.stage == stage {
+					s.values[get.n] = ir.At(buffers[get.n], at).By(ir.Ahead)
 				}
 			}
 		}
-		for _, get := range gets {
-			if get.stage == stage {
-				g.emit("rt.Ahead(%s, %s, &%s[%s])", s.name, g.phaseless(g.where(get.n)), buffers[get.n], at)
-			}
-		}
-		for k, l := range locals {
-			l.Go = was[k]
-		}
-		g.emit("}\n%s.Sync()", s.name)
-		for _, get := range gets {
-			if get.stage == stage {
-				s.values[get.n] = fmt.Sprintf("%s[%s]", buffers[get.n], at)
+		g.line = line
+		g.emit(over(func() { g.stmt(n.R) })) // a block of its own, which may have variables of the same names
+		g.group = nil
+	}))
+	g.emit(ir.Do(ir.Method(s.name, "End")))
+}
+
+// stage begins the gets of an iteration that need no more than those of the stages before it.
+func (g *gen) stage(s *group, a *access, gets []aheadGet, stage int, buffers map[*front.Node]exp, at exp) {
+	// Under names of their own: those of C may be several variables'.
+	g.renamed = map[*front.Sym]exp{}
+	for _, get := range gets {
+		for _, l := range get.locals {
+			if _, ok := g.renamed[l]; get.stage == stage && !ok {
+				v := g.name()
+				g.emit(ir.Declare(v, g.goType(l.Type), g.expr(a.defs[l].value)), ir.Drop(v))
+				g.renamed[l] = v
 			}
 		}
 	}
-	g.line = line
-	g.emit("%s", over)
-	g.stmt(n.R) // a block of its own, which may have variables of the same names
-	g.emit("}")
-	g.group = nil
-	g.emit("%s\n%s.End()\n}", last, s.name)
-	return true
+	for _, get := range gets {
+		if get.stage == stage {
+			g.emit(ir.Do(ir.CallTo("rt.Ahead", s.name, g.where(get.n).phaseless(), ir.Address(ir.At(buffers[get.n], at)))))
+		}
+	}
+	g.renamed = nil
 }
 
 // upwards is the variable of a loop for (...; i < b; i++), which its body leaves alone.
@@ -470,13 +493,13 @@ func (g *gen) own(n *front.Node) bool {
 		return false
 	}
 	a, _, ok := g.local.part(n)
-	return ok && g.local.arrays[a.Sym] != ""
+	return ok && !g.local.arrays[a.Sym].Zero()
 }
 
 // groupGet is a read in a loop of a group.
-func (g *gen) groupGet(n *front.Node, p func() string) string {
-	if v := g.group.values[n]; v != "" {
+func (g *gen) groupGet(n *front.Node, p func() exp) exp {
+	if v := g.group.values[n]; !v.Zero() {
 		return v
 	}
-	return fmt.Sprintf("rt.GroupGet[%s](%s, %s)", g.goType(n.Type), g.group.name, strings.TrimSpace(p()))
+	return ir.CallOf(ir.Generic("rt.GroupGet", g.goType(n.Type)), g.group.name, p()).By(ir.GroupGet)
 }

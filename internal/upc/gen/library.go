@@ -2,12 +2,12 @@ package gen
 
 import (
 	_ "embed"
-	"fmt"
 	"regexp"
 	"sort"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
 // effects are what a call does beside having a value, which depends on its arguments alone if it has none.
@@ -26,7 +26,8 @@ var effectNames = map[string]effects{"pure": 0, "reads": doesRead, "writes": doe
 type routine struct {
 	effects effects
 	form    []piece
-	value   bool // what is made of the form is no call, and so no statement of Go
+	kind    ir.Kind // a call, or what is no statement of Go
+	imports ir.Packages
 }
 
 // piece is text of a form, and what follows it.
@@ -38,6 +39,8 @@ type piece struct {
 }
 
 var verbs = regexp.MustCompile(`\$(\*|([fsp]?)([1-9]))`)
+
+var noCall = regexp.MustCompile(`^(float32|uint64|rt\.Phaseless)\(|^\w+$`)
 
 //go:embed library.txt
 var libraryText string
@@ -51,7 +54,10 @@ func init() {
 		if len(f) != 3 {
 			continue // empty, or a comment
 		}
-		r := routine{value: regexp.MustCompile(`^(float32|uint64|rt\.Phaseless|upc\.Info)\(|^\w+$`).MatchString(f[2])}
+		r := routine{kind: ir.Call, imports: ir.PackagesOf(f[2])}
+		if noCall.MatchString(f[2]) {
+			r.kind = ir.Conversion
+		}
 		for _, e := range strings.Fields(f[1]) {
 			r.effects |= effectNames[e]
 		}
@@ -95,41 +101,48 @@ func (g *gen) library(n *front.Node, values []exp) exp {
 	if !ok {
 		g.refuse(n.Pos, "library function '%s'", n.L.L.Sym.Name)
 	}
-	var b strings.Builder
+	var list []any
 	for _, p := range r.form {
-		b.WriteString(p.text)
+		list = append(list, p.text)
 		switch p.verb {
 		case '*':
-			b.WriteString(strings.Join(texts(values), ", "))
+			for i, v := range values {
+				if i > 0 {
+					list = append(list, ", ")
+				}
+				list = append(list, v)
+			}
 		case '$':
 			v := values[p.arg]
 			if p.operator && constant(n.List[p.arg]) {
 				v = g.typed(n.List[p.arg])
 			}
 			if p.operator {
-				v.s = g.operand(v, 7)
+				v = ir.Whole(v)
 			}
-			b.WriteString(v.s)
-		case 'f':
-			b.WriteString(g.callback(n.List[p.arg], values[p.arg].s, "%s"))
-		case 's':
-			if constant(n.List[p.arg]) {
-				b.WriteString("nil")
-				continue
-			}
-			fmt.Fprintf(&b, "func(a, b rt.Phaseless) int { return int(%s(a.Phased(), b.Phased())) }", g.callback(n.List[p.arg], values[p.arg].s, "(%s)"))
+			list = append(list, v)
+		case 'f', 's':
+			list = append(list, g.callback(n.List[p.arg], values[p.arg], p.verb == 's'))
 		case 'p':
-			b.WriteString(packed(n.List[p.arg]))
+			list = append(list, packed(n.List[p.arg]))
 		}
 	}
+	e := ir.Form(r.kind, r.imports, list...)
 	switch name {
 	case "upc_global_exit":
 		g.helpers["exit"] = true
 	case "upc_thread_info":
-		info := g.temp("rt.ThreadInfo", b.String())
-		return exp{fmt.Sprintf("%s{int32(%s.Guaranteed), int32(%s.Probable)}", g.goType(n.Type), info, info), 7}
+		info := g.temp(ir.Named("rt.ThreadInfo"), e)
+		int32Of := func(field string) exp { return ir.Convert(ir.Named("int32"), ir.Field(info, field)) }
+		return ir.Literals(g.goType(n.Type), int32Of("Guaranteed"), int32Of("Probable"))
 	}
-	return exp{b.String(), 7}
+	return e
+}
+
+// helper is the call of a method that the program has if it is called.
+func (g *module) helper(name string, args ...exp) exp {
+	g.helpers[name] = true
+	return ir.CallTo("upc."+name, args...)
 }
 
 // packed is how pointers-to-shared lie in the memory that an atomic operation is of, as the type of its
@@ -141,60 +154,76 @@ func packed(target *front.Node) string {
 	if t := target.Type.Elem; t != nil && t.ToShared() {
 		return pointerKind(t)
 	}
-	return "Phased"
+	return phased
 }
 
 // libraryFunc is the function of Go that calls the library function whose address f is.
-func (g *gen) libraryFunc(f *front.Node) string {
+func (g *gen) libraryFunc(f *front.Node) exp {
 	s := f.L.Sym
 	name := "library_" + s.Name + "_"
 	if g.done[name] {
-		return name
+		return ir.Name(name)
 	}
 	if s.Type.Variadic {
 		g.refuse(f.Pos, "the address of library function '%s'", s.Name)
 	}
 	g.done[name] = true
 	call := &front.Node{Op: front.Call, Pos: f.Pos, Type: s.Type.Elem, L: f}
-	var names []string
 	var values []exp
 	for i, t := range s.Type.Params {
 		p := &front.Sym{Name: string(rune('a' + i)), Type: t, Storage: front.Local}
 		p.Go = p.Name
-		names = append(names, p.Go)
-		values = append(values, exp{p.Go, 7})
+		values = append(values, ir.Name(p.Go))
 		call.List = append(call.List, &front.Node{Op: front.Var, Pos: f.Pos, Type: t, Sym: p})
 	}
 	hoist := g.hoist
 	g.hoist = nil
 	body := g.capture(func() {
-		e := g.library(call, values).s
-		if s.Type.Elem.Kind != front.Void {
-			e = "return " + e
+		if s.Type.Elem.Kind == front.Void {
+			g.emit(ir.Do(g.library(call, values)))
+		} else {
+			g.emit(ir.Keyword("return", g.library(call, values)))
 		}
-		g.emit("%s", e)
 	})
 	g.hoist = hoist
-	g.types = append(g.types, fmt.Sprintf("func %s%s {\n%s}\n", name, strings.TrimPrefix(g.signature(s.Type, names), "func"), body))
-	return name
+	var c ir.Code
+	c.WriteString("func " + name)
+	c.Params(g.params(s.Type, values), g.result(s.Type))
+	c.WriteString(" {\n")
+	c.Print(body)
+	c.WriteString("}\n")
+	g.types = append(g.types, &c)
+	return ir.Name(name)
 }
 
 // callback is a function that the library calls, of C's value f, which is arg: without the
-// thread that functions of the program take first.
-func (g *gen) callback(f *front.Node, arg, form string) string {
+// thread that functions of the program take first, and with pointers-to-shared as sorting has them if sorts.
+func (g *gen) callback(f *front.Node, arg exp, sorts bool) exp {
 	if constant(f) {
-		return "nil"
+		return ir.Nil
 	}
 	t := f.Type.Elem
 	if f.Op != front.Decay {
 		arg = g.temp(g.goType(f.Type), arg)
 	}
-	var params, names []string
+	var params []ir.Param
+	args := []exp{upc}
 	for i, p := range t.Params {
-		names = append(names, string(rune('a'+i)))
-		params = append(params, names[i]+" "+g.goType(p))
+		a := ir.Name(string(rune('a' + i)))
+		params = append(params, ir.Param{Name: a.String(), Type: g.goType(p)})
+		args = append(args, a)
 	}
-	return fmt.Sprintf(form, fmt.Sprintf("func(%s) %s { return %s(upc, %s) }", strings.Join(params, ", "), g.goType(t.Elem), arg, strings.Join(names, ", ")))
+	fn := ir.Function(params, g.goType(t.Elem), ir.CallOf(arg, args...))
+	if !sorts {
+		return fn
+	}
+	var both []ir.Param
+	args = nil
+	for _, n := range []string{"a", "b"} {
+		both = append(both, ir.Param{Name: n, Type: phaseless})
+		args = append(args, ir.Method(ir.Name(n), "Phased"))
+	}
+	return ir.Function(both, goInt, ir.Convert(goInt, ir.CallOf(ir.Group(fn), args...)))
 }
 
 // helperSource is what program.go has of the services that package rt leaves to programs.
@@ -280,7 +309,7 @@ func part[T rt.Scalar](upc *thread, p rt.Phaseless, count int) []T {
 }
 
 // addHelpers adds the helpers that the program uses.
-func (g *gen) addHelpers(b *strings.Builder) {
+func (g *module) addHelpers(b *ir.Code) {
 	for _, h := range []string{"getAnyStrict", "putAnyStrict"} {
 		if g.helpers[h] {
 			g.helpers[strings.TrimSuffix(h, "Strict")] = true
@@ -292,6 +321,7 @@ func (g *gen) addHelpers(b *strings.Builder) {
 	}
 	sort.Strings(names)
 	for _, h := range names {
-		b.WriteString(helperSource[h])
+		b.Printf("%v", helperSource[h])
+		b.Packages |= ir.PackagesOf(helperSource[h])
 	}
 }

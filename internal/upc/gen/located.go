@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
 // File is a Go file that was made.
@@ -25,7 +26,7 @@ const directive = "//line "
 // go/format moves directives in comments that are not.
 func (g *gen) mark(p front.Pos) {
 	if p.File != "" && p.Line > 0 && !strings.ContainsAny(p.File, "\r\n") {
-		g.emit("\t%s%s:%d", directive, p.File, p.Line)
+		g.emit(&ir.Stmt{Kind: ir.Mark, Text: fmt.Sprintf("%s:%d", p.File, p.Line)})
 	}
 }
 

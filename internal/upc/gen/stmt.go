@@ -2,112 +2,128 @@ package gen
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
-func (g *gen) emit(format string, args ...any) {
-	fmt.Fprintf(g.out, format+"\n", args...)
-}
+func (g *gen) emit(s ...*ir.Stmt) { *g.out = append(*g.out, s...) }
 
-// capture returns the text that f emits.
-func (g *gen) capture(f func()) string {
+// capture returns the statements that f emits.
+func (g *gen) capture(f func()) ir.Block {
 	save := g.out
-	g.out = new(strings.Builder)
+	var b ir.Block
+	g.out = &b
 	f()
-	s := g.out.String()
 	g.out = save
-	return s
+	return b
 }
 
-// temp declares a variable of Go type t with a value, if that is not "".
-func (g *gen) temp(t, value string) string {
+// name is that of a variable that is none of the program's.
+func (g *gen) name() exp {
 	g.temps++
-	n := fmt.Sprintf("tmp%d", g.temps)
-	switch {
-	case g.hoist != nil:
-		fmt.Fprintf(g.hoist, "var %s %s\n_ = %s\n", n, t, n)
-		if value != "" {
-			g.emit("%s = %s", n, value)
-		}
-	case value == "":
-		g.emit("var %s %s", n, t)
-	default:
-		g.emit("var %s %s = %s", n, t, value)
+	return ir.Name(fmt.Sprintf("tmp%d", g.temps))
+}
+
+// temp declares a variable of type t with a value, if there is one.
+func (g *gen) temp(t ir.Type, value exp) exp {
+	n := g.name()
+	if g.hoist == nil {
+		g.emit(ir.Declare(n, t, value))
+		return n
+	}
+	*g.hoist = append(*g.hoist, ir.Declare(n, t, exp{}), ir.Drop(n))
+	if !value.Zero() {
+		g.emit(ir.Set(n, value))
 	}
 	return n
+}
+
+// variable is a local variable that is one of Go.
+func (g *gen) variable(s *front.Sym) exp {
+	if e, ok := g.renamed[s]; ok {
+		return e
+	}
+	return ir.Name(s.Go)
 }
 
 // onStack reports whether a local variable lies on the stack of package libc.
 func onStack(s *front.Sym) bool { return s.Storage == front.Local && s.Addressed }
 
 // function is a function's definition.
-func (g *gen) function(s *front.Sym) string {
+func (g *gen) function(s *front.Sym, c *ir.Code) {
 	g.fn, g.temps, g.hoist, g.line = s, 0, nil, front.Pos{}
 	g.breaks, g.statics = nil, false
 	g.locals = map[string]int{}
-	var top, body strings.Builder
+	var top, body ir.Block
 	g.out = &body
-	var names []string
+	// local is a variable on the stack of package libc.
 	stack := false
+	local := func(v *front.Sym, note string) *ir.Stmt {
+		stack = true
+		d := ir.Define(ir.Name(v.Go), ir.CallOf(ir.Generic("libc.Local", g.goType(v.Type)), ir.Address(ir.Name("upc.c"))))
+		d.Note = note
+		return d
+	}
+	var names []exp
 	for _, p := range s.Params {
 		p.Go = g.localName(p)
-		n := p.Go
+		n := ir.Name(p.Go)
 		if onStack(p) {
-			stack = true
-			g.temps++
-			n = fmt.Sprintf("tmp%d", g.temps) // no name of the program
-			fmt.Fprintf(&top, "%s := libc.Local[%s](&upc.c)\n*%s = %s\n", p.Go, g.goType(p.Type), p.Go, n)
+			n = g.name()
+			top = append(top, local(p, ""), ir.Set(ir.Deref(ir.Name(p.Go)), n))
 		}
 		names = append(names, n)
 	}
 	for _, l := range s.Locals {
 		l.Go = g.localName(l)
 		if onStack(l) {
-			stack = true
-			fmt.Fprintf(&top, "%s := libc.Local[%s](&upc.c) // %s\n_ = %s\n", l.Go, g.goType(l.Type), l.Name, l.Go)
+			top = append(top, local(l, l.Name), ir.Drop(ir.Name(l.Go)))
 		}
 	}
 	if s.Gotos {
 		g.hoist = &top
 		for _, l := range s.Locals {
 			if !onStack(l) {
-				fmt.Fprintf(&top, "var %s %s\n_ = %s\n", l.Go, g.goType(l.Type), l.Go)
+				top = append(top, ir.Declare(ir.Name(l.Go), g.goType(l.Type), exp{}), ir.Drop(ir.Name(l.Go)))
 			}
 		}
 	}
 	_, terms := g.block(s.Body)
-	if !terms && s.Type.Elem.Kind != front.Void {
-		if s.Type.Elem.Kind == front.Struct || s.Type.Elem.Kind == front.Union {
-			g.emit("return %s{}", g.goType(s.Type.Elem))
-		} else {
-			g.emit("return %s", zero(s.Type.Elem))
+	if t := s.Type.Elem; !terms && t.Kind != front.Void {
+		v := zero(t)
+		if t.Kind == front.Struct || t.Kind == front.Union {
+			v = ir.Literals(g.goType(t))
 		}
+		g.emit(ir.Keyword("return", v))
 	}
-	sig := strings.TrimPrefix(g.signature(s.Type, names), "func")
-	mark := g.capture(func() { g.mark(s.Pos) })
-	head := fmt.Sprintf("// %s is %s at %v.\nfunc %s%s {\n%s", s.Go, s.Name, s.Pos, s.Go, sig, mark)
+	head := g.capture(func() { g.mark(s.Pos) })
+	later := func(of string, e exp) { head = append(head, ir.Keyword("defer", ir.CallTo(of, e))) }
 	if s.Type.Variadic {
 		// The caller has pushed them.
-		head += "defer upc.c.Release(unsafe.Pointer(" + variadic + "))\n"
+		later("upc.c.Release", unsafely(ir.Name(variadic)))
 	}
 	if stack {
-		head += "defer upc.c.Release(upc.c.Mark())\n"
+		later("upc.c.Release", ir.CallTo("upc.c.Mark"))
 	}
 	if g.statics {
-		head += "static := upc.g\n"
+		head = append(head, ir.Define(ir.Name("static"), ir.Name("upc.g")))
 	}
-	return head + top.String() + body.String() + "}\n"
+	c.Printf("// %s is %s at %v.\nfunc %s", s.Go, s.Name, s.Pos, s.Go)
+	c.Params(g.params(s.Type, names), g.result(s.Type))
+	c.WriteString(" {\n")
+	for _, b := range []ir.Block{head, top, body} {
+		c.Print(b)
+	}
+	c.WriteString("}\n")
 }
 
-func zero(t *front.Type) string {
+func zero(t *front.Type) exp {
 	if t.Kind == front.Pointer && !t.ToShared() {
-		return "nil"
+		return ir.Nil
 	}
-	return "0"
+	return num(0)
 }
 
 // localName is the name of a local variable. Those that are declared at the top of the
@@ -137,7 +153,7 @@ func (g *gen) comment(p front.Pos) {
 	g.mark(p)
 	if l := g.lines[p.File]; p.Line <= len(l) {
 		if text := strings.TrimSpace(l[p.Line-1]); text != "" && text != "{" && text != "}" {
-			g.emit("\t// %d: %s", p.Line, clean(text))
+			g.emit(&ir.Stmt{Kind: ir.Comment, Text: fmt.Sprintf("%d: %s", p.Line, clean(text))})
 		}
 	}
 }
@@ -178,9 +194,7 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 	}
 	switch n.Op {
 	case front.Block:
-		g.emit("{")
-		ends, terms = g.block(n)
-		g.emit("}")
+		g.emit(ir.Inside(g.capture(func() { ends, terms = g.block(n) })))
 		return ends, terms
 	case front.Empty:
 	case front.Decl:
@@ -191,7 +205,7 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		return g.ifStmt(n)
 	case front.While:
 		g.windowed(n, n.R, false, func() {
-			plain := func() { ends, terms = g.loop("", n.L, nil, n.R, nil) }
+			plain := func() { ends, terms = g.loop(nil, n.L, nil, n.R, nil) }
 			if loop, ok := whileLoop(n); !ok || !g.together(loop, nil, plain) {
 				plain()
 			}
@@ -218,41 +232,41 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		return g.switchStmt(n)
 	case front.Label:
 		if n.Target.Used {
-			g.emit("%s:", ident(n.Str))
+			g.emit(ir.Keyword(ident(n.Str) + ":"))
 		}
 		if n.R == nil {
-			g.emit(";")
+			g.emit(ir.Keyword(";"))
 			return false, false
 		}
 		if n.R.Op == front.Empty || n.R.Op == front.Decl {
-			g.emit("{\n}")
+			g.emit(ir.Inside(nil))
 		}
 		return g.stmt(n.R)
 	case front.Goto:
-		g.emit("goto %s", ident(n.Str))
+		g.emit(ir.Keyword("goto " + ident(n.Str)))
 		return true, true
 	case front.Break:
 		*g.breaks[len(g.breaks)-1]++
-		g.emit("break")
+		g.emit(ir.Keyword("break"))
 		return true, false
 	case front.Continue:
-		g.emit("continue")
+		g.emit(ir.Keyword("continue"))
 		return true, false
 	case front.Return:
 		switch {
 		case n.L == nil:
-			g.emit("return")
+			g.emit(ir.Keyword("return"))
 		case n.L.Type.Kind == front.Void:
 			g.discard(n.L)
-			g.emit("return")
+			g.emit(ir.Keyword("return"))
 		default:
-			g.emit("return %s", g.direct(n.L).s)
+			g.emit(ir.Keyword("return", g.direct(n.L)))
 		}
 		return true, true
 	case front.Barrier:
 		g.barrier(n)
 	case front.Fence:
-		g.emit("upc.Fence()")
+		g.emit(ir.Do(ir.CallTo("upc.Fence")))
 	default:
 		panic(fmt.Sprintf("gen: statement %d", n.Op))
 	}
@@ -272,134 +286,89 @@ func (g *gen) decl(n *front.Node) {
 	// The scope of a name begins before its initialiser in C (6.2.1p7), behind it in Go.
 	if len(list) == 1 && list[0].Op == front.Assign && !reads(list[0].R, s) {
 		v := g.direct(list[0].R)
-		g.emit("var %s %s = %s", s.Go, g.goType(s.Type), v.s)
+		g.emit(ir.Declare(ir.Name(s.Go), g.goType(s.Type), v))
 		list = nil
 	} else {
-		g.emit("var %s %s", s.Go, g.goType(s.Type))
+		g.emit(ir.Declare(ir.Name(s.Go), g.goType(s.Type), exp{}))
 		if len(list) > 0 && list[0].Op == front.Zero {
 			list = list[1:]
 		}
 	}
-	g.emit("_ = %s", s.Go) // what reads it may be left out
+	g.emit(ir.Drop(ir.Name(s.Go))) // what reads it may be left out
 	for _, i := range list {
 		g.discard(i)
 	}
 }
 
 func (g *gen) ifStmt(n *front.Node) (ends, terms bool) {
-	g.emit("if %s {", g.cond(n.L).s)
-	ends, terms = g.inside(n.R)
+	s := ir.When(g.cond(n.L), nil, nil)
+	s.Body = g.capture(func() { ends, terms = g.inside(n.R) })
+	g.emit(s)
 	if n.C == nil {
-		g.emit("}")
 		return false, false
 	}
+	save := g.line
+	var e, t bool
+	s.Else = g.capture(func() { e, t = g.inside(n.C) })
 	// An else if whose condition needs statements before it stands in braces.
 	if n.C.Op == front.If {
-		save := g.line
-		text := g.capture(func() {
-			e, t := g.stmt(n.C)
-			ends, terms = ends && e, terms && t
-		})
 		g.line = save
-		line := text
-		for strings.HasPrefix(line, "\t//") {
-			_, line, _ = strings.Cut(line, "\n")
-		}
-		if strings.HasPrefix(line, "if ") {
-			g.emit("} else %s", strings.TrimSuffix(line, "\n"))
-			return ends, terms
-		}
-		g.emit("} else {\n%s}", text)
-		return ends, terms
+		s.Chain()
 	}
-	g.emit("} else {")
-	e, t := g.inside(n.C)
-	g.emit("}")
 	return ends && e, terms && t
 }
 
-// simple reports whether statements may stand in the head of a for loop, and as what.
-func simple(post string) (string, bool) {
-	lines := strings.Split(strings.TrimSpace(post), "\n")
-	if len(lines) == 1 {
-		s := lines[0]
-		for _, p := range []string{"var ", "if ", "for ", "//", "_ = "} {
-			if strings.HasPrefix(s, p) {
-				return "", false
-			}
-		}
-		return s, !strings.ContainsAny(s, "{}")
-	}
-	var l, r []string
-	for _, s := range lines {
-		name := strings.TrimRight(s, "+-")
-		if len(s)-len(name) != 2 || strings.ContainsAny(name, " .*()[]") || slices.Contains(l, name) {
-			return "", false // Go's i, i = i+1, i+1 adds one
-		}
-		l = append(l, name)
-		r = append(r, name+s[len(s)-1:]+"1")
-	}
-	return strings.Join(l, ", ") + " = " + strings.Join(r, ", "), true
-}
-
 // loop is a loop; test, if given, is emitted at the beginning of the body.
-func (g *gen) loop(init string, cond, post, body *front.Node, test func()) (ends, terms bool) {
+func (g *gen) loop(init *ir.Stmt, cond, post, body *front.Node, test func()) (ends, terms bool) {
 	count := 0
 	g.breaks = append(g.breaks, &count)
 	var c exp
-	pre := ""
+	var pre, after ir.Block
 	always := cond == nil || cond.Op == front.Num && cond.I != 0
 	if !always {
 		g.watched++
 		pre = g.capture(func() { c = g.cond(cond) })
 		g.watched--
 	}
-	after := ""
 	if post != nil {
 		after = g.capture(func() { g.discard(post) })
 	}
-	p, ok := simple(after)
-	endless := false
-	switch {
-	case pre == "" && ok && (always && p == "" && init == ""):
-		g.emit("for {")
-		endless = true
-	case pre == "" && ok && init == "" && p == "":
-		g.emit("for %s {", c.s)
-	case pre == "" && ok:
-		g.emit("for %s; %s; %s {", init, c.s, p)
-		endless = always
-	default:
-		if init != "" {
-			g.emit("{\n%s", init)
+	next, ok := after.Head()
+	loop := ir.Loop(nil, exp{}, nil, nil)
+	outer := ir.Block{loop}
+	if len(pre) == 0 && ok {
+		loop.Head(init, c, next)
+	} else {
+		if init != nil {
+			outer = ir.Block{ir.Inside(ir.Block{init, loop})}
 		}
-		if after == "" {
-			g.emit("for {")
-		} else {
-			g.temps++
-			first := fmt.Sprintf("tmp%d", g.temps)
-			g.emit("for %s := true; ; %s = false {\nif !%s {\n%s}", first, first, first, after)
+		if len(after) > 0 {
+			first := g.name()
+			loop.Head(ir.Define(first, ir.True), exp{}, ir.Set(first, ir.False))
+			loop.Body = ir.Block{ir.When(ir.Not(first), after, nil)}
 		}
-		if always {
-			endless = true
-		} else {
-			g.emit("%sif %s {\nbreak\n}", pre, not(c).s)
+		if !always {
+			loop.Body = append(append(loop.Body, pre...), ir.When(ir.Not(c), ir.Block{ir.Keyword("break")}, nil))
 		}
 	}
-	if waits(cond, post, body) {
-		g.emit("upc.Poll()")
-	}
-	if test != nil {
-		test()
-	}
-	g.inside(body)
-	g.emit("}")
-	if init != "" && !(pre == "" && ok) {
-		g.emit("}")
-	}
+	loop.Body = append(loop.Body, g.capture(func() {
+		g.poll(cond, post, body)
+		if test != nil {
+			test()
+		}
+		g.inside(body)
+	})...)
+	g.emit(outer...)
 	g.breaks = g.breaks[:len(g.breaks)-1]
-	endless = endless && count == 0
+	endless := always && count == 0
 	return endless, endless
+}
+
+// poll answers messages in a loop that may wait for another thread's write.
+func (g *gen) poll(cond, post, body *front.Node) {
+	if waits(cond, post, body) {
+		g.emit(ir.Do(ir.CallTo("upc.Poll")))
+	}
 }
 
 func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
@@ -407,27 +376,25 @@ func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
 	g.breaks = append(g.breaks, &count)
 	defer func() { g.breaks = g.breaks[:len(g.breaks)-1] }()
 	if n.L.Op == front.Num && n.L.I != 0 {
-		g.emit("for {")
-		g.inside(n.R)
-		g.emit("}")
+		g.emit(ir.Loop(nil, exp{}, nil, g.capture(func() { g.inside(n.R) })))
 		return count == 0, count == 0
 	}
 	var c exp
 	g.watched++
 	pre := g.capture(func() { c = g.cond(n.L) })
 	g.watched--
-	g.temps++
-	t := fmt.Sprintf("tmp%d", g.temps)
-	if pre == "" {
-		g.emit("for %s := true; %s; %s = %s {", t, t, t, c.s)
-	} else {
-		g.emit("for %s := true; ; %s = false {\nif !%s {\n%sif %s {\nbreak\n}\n}", t, t, t, pre, not(c).s)
+	t := g.name()
+	loop := ir.Loop(ir.Define(t, ir.True), t, ir.Set(t, c), nil)
+	if len(pre) > 0 {
+		loop.Head(ir.Define(t, ir.True), exp{}, ir.Set(t, ir.False))
+		end := ir.When(ir.Not(c), ir.Block{ir.Keyword("break")}, nil)
+		loop.Body = ir.Block{ir.When(ir.Not(t), append(pre, end), nil)}
 	}
-	if waits(n.L, nil, n.R) {
-		g.emit("upc.Poll()")
-	}
-	g.inside(n.R)
-	g.emit("}")
+	loop.Body = append(loop.Body, g.capture(func() {
+		g.poll(n.L, nil, n.R)
+		g.inside(n.R)
+	})...)
+	g.emit(loop)
 	return false, false
 }
 
@@ -475,38 +442,41 @@ func reads(n *front.Node, s *front.Sym) (found bool) {
 
 // forLoop is a for loop, with a test for upc_forall.
 func (g *gen) forLoop(n *front.Node, test func()) (ends, terms bool) {
-	init, braces := "", false
-	if n.Init != nil {
-		text := ""
-		if n.Init.Op == front.Block {
-			if d := n.Init.List; len(d) == 1 && g.hoist == nil && !onStack(d[0].Sym) && len(d[0].List) == 1 && d[0].List[0].Op == front.Assign && reads(n.L, d[0].Sym) {
-				var v exp
-				r := d[0].List[0].R
-				pre := g.capture(func() { v = g.typed(r) })
-				if pre == "" {
-					init = fmt.Sprintf("%s := %s", d[0].Sym.Go, v.s)
-				}
-			}
-			if init == "" {
-				text = g.capture(func() { g.block(n.Init) })
-				braces = true
-			}
+	var init *ir.Stmt
+	loop := func() { ends, terms = g.loop(init, n.L, n.C, n.R, test) }
+	switch {
+	case n.Init == nil:
+	case n.Init.Op == front.Block:
+		if init = g.inHead(n); init == nil {
+			g.emit(ir.Inside(g.capture(func() {
+				g.block(n.Init)
+				loop()
+			})))
+			return ends, terms
+		}
+	default:
+		first := g.capture(func() { g.discard(n.Init.L) })
+		if s, ok := first.Head(); ok {
+			init = s
 		} else {
-			text = g.capture(func() { g.discard(n.Init.L) })
-			if s, ok := simple(text); ok {
-				init, text = s, ""
-			}
+			g.emit(first...)
 		}
-		if braces {
-			g.emit("{")
-		}
-		g.out.WriteString(text)
 	}
-	ends, terms = g.loop(init, n.L, n.C, n.R, test)
-	if braces {
-		g.emit("}")
-	}
+	loop()
 	return ends, terms
+}
+
+// inHead is the declaration of a loop's variable as it stands in the head of Go's loop, or nil.
+func (g *gen) inHead(n *front.Node) *ir.Stmt {
+	d := n.Init.List
+	if len(d) != 1 || g.hoist != nil || onStack(d[0].Sym) || len(d[0].List) != 1 || d[0].List[0].Op != front.Assign || !reads(n.L, d[0].Sym) {
+		return nil
+	}
+	var v exp
+	if pre := g.capture(func() { v = g.typed(d[0].List[0].R) }); len(pre) > 0 {
+		return nil
+	}
+	return ir.Define(ir.Name(d[0].Sym.Go), v)
 }
 
 // forall is upc_forall (UPC 1.3, 6.6.2). Of nested loops only the outermost with an affinity
@@ -520,83 +490,81 @@ func (g *gen) forall(n *front.Node) {
 		return
 	}
 	alone := g.fn.Name == "main" // which no loop calls
-	control := ""
+	counts := func(loop func()) {
+		if n.Calls {
+			g.emit(ir.Update(underway, "++"))
+			defer g.emit(ir.Update(underway, "--"))
+		}
+		loop()
+	}
 	l, ok := g.runs(n)
 	if !ok {
 		l, ok = g.affine(n)
 	}
 	if ok && !g.fn.Gotos && g.local == nil {
-		if n.Calls {
-			g.emit("upc.forall++")
-		}
-		own := func() {
-			plain := func() { g.localForall(n, l) }
-			if !g.together(n, l.share(g, n), plain) {
-				plain()
+		counts(func() {
+			own := g.capture(func() {
+				plain := func() { g.localForall(n, l) }
+				if !g.together(n, l.share(g, n), plain) {
+					plain()
+				}
+			})
+			if alone {
+				g.emit(own...)
+				return
 			}
-		}
-		switch {
-		case alone:
-			own()
-		default:
-			was := "== 0"
+			was := num(0)
 			if n.Calls {
-				was = "== 1"
+				was = num(1)
 			}
-			g.emit("if upc.forall %s {", was)
-			own()
-			g.emit("} else {")
 			g.line = front.Pos{}
-			g.forLoop(n, nil)
-			g.emit("}")
-		}
-		if n.Calls {
-			g.emit("upc.forall--")
-		}
+			g.emit(ir.When(ir.Op(underway, "==", was), own, g.capture(func() { g.forLoop(n, nil) })))
+		})
 		return
 	}
+	control := exp{}
 	if !alone {
-		control = g.temp("bool", "upc.forall == 0")
+		control = g.temp(ir.Named("bool"), ir.Op(underway, "==", num(0)))
 	}
-	if n.Calls {
-		g.emit("upc.forall++")
-	}
-	others := func() string {
+	others := func() exp {
 		var c exp
 		if t := n.Aff.Type; t.Unsigned && t.Size() == 8 {
-			g.helpers["mineOf"] = true
-			c = exp{fmt.Sprintf("!upc.mineOf(%s)", g.typed(n.Aff).s), 6}
+			c = ir.Not(g.helper("mineOf", g.typed(n.Aff)))
 		} else if t.Integer() {
-			g.helpers["mine"] = true
-			c = exp{fmt.Sprintf("!upc.mine(int64(%s))", g.expr(n.Aff).s), 6}
+			c = ir.Not(g.helper("mine", ir.Convert(goInt64, g.expr(n.Aff))))
 		} else {
-			c = exp{fmt.Sprintf("%s.Thread() != upc.MyThread()", g.operand(g.expr(n.Aff), 7)), 3}
+			c = ir.Op(ir.Method(g.expr(n.Aff), "Thread"), "!=", myThread)
 		}
-		if control != "" {
-			c = exp{control + " && " + c.s, 2}
+		if !control.Zero() {
+			c = ir.Op(control, "&&", c)
 		}
-		return c.s
+		return c
 	}
 	plain := func() {
-		g.forLoop(n, func() { g.emit("if %s {\ncontinue\n}", others()) })
+		g.forLoop(n, func() {
+			c := others()
+			g.emit(ir.When(c, ir.Block{ir.Keyword("continue")}, nil))
+		})
 	}
-	if !g.together(n, g.tested(n, others), plain) {
-		plain()
-	}
-	if n.Calls {
-		g.emit("upc.forall--")
-	}
+	counts(func() {
+		if !g.together(n, g.tested(n, others), plain) {
+			plain()
+		}
+	})
 }
 
 // tested is how the thread's iterations are found by a look at each.
-func (g *gen) tested(n *front.Node, others func() string) *share {
+func (g *gen) tested(n *front.Node, others func() exp) *share {
 	return &share{
 		own: func(*front.Node) bool { return false },
 		aff: n.Aff,
-		find: func(next, end, list string) {
+		find: func(next, end, list exp) {
 			i, _ := upwards(n)
-			g.emit("for ; %s < %s && len(%s) < %d; %s++ {\n%s = %s(%s)", next, end, list, aheadMost, next, i.Go, g.goType(i.Type), next)
-			g.emit("if %s {\ncontinue\n}\n%s = append(%s, %s)\n}", others(), list, list, next)
+			g.emit(ir.Loop(nil, room(next, end, list), ir.Update(next, "++"), g.capture(func() {
+				g.emit(ir.Set(g.variable(i), ir.Convert(g.goType(i.Type), next)))
+				c := others()
+				g.emit(ir.When(c, ir.Block{ir.Keyword("continue")}, nil), push(list, next))
+			})))
 		},
 	}
 }
@@ -605,37 +573,38 @@ func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
 	count := 0
 	g.breaks = append(g.breaks, &count)
 	defer func() { g.breaks = g.breaks[:len(g.breaks)-1] }()
-	v := g.typed(n.L)
-	g.emit("{")
+	sw := &ir.Stmt{Kind: ir.Switch, R: []exp{g.typed(n.L)}}
+	var all ir.Block
 	for _, s := range n.R.List {
 		if s.Op == front.Decl && g.hoist == nil && !onStack(s.Sym) {
-			g.emit("var %s %s\n_ = %s", s.Sym.Go, g.goType(s.Sym.Type), s.Sym.Go)
+			v := ir.Name(s.Sym.Go)
+			all = append(all, ir.Declare(v, g.goType(s.Sym.Type), exp{}), ir.Drop(v))
 		}
 	}
-	g.emit("switch %s {", v.s)
+	g.emit(ir.Inside(append(all, sw)))
 	list := n.R.List
 	i := 0
 	for i < len(list) && list[i].Op != front.Case && list[i].Op != front.Default {
 		i++
 	}
-	hasDefault, all := false, true
+	hasDefault, closed := false, true
 	for i < len(list) {
-		var values []string
+		c := &ir.Stmt{Kind: ir.Case}
 		def := false
 		for ; i < len(list) && (list[i].Op == front.Case || list[i].Op == front.Default); i++ {
-			g.comment(list[i].Pos)
+			sw.Body = append(sw.Body, g.capture(func() { g.comment(list[i].Pos) })...)
 			if list[i].Op == front.Default {
 				def = true
 			} else {
-				values = append(values, g.number(list[i].I, n.L.Type))
+				c.R = append(c.R, number(list[i].I, n.L.Type))
 			}
 		}
 		if def {
-			hasDefault = true
-			g.emit("default:")
-		} else {
-			g.emit("case %s:", strings.Join(values, ", "))
+			hasDefault, c.R = true, nil
 		}
+		sw.Body = append(sw.Body, c)
+		save := g.out
+		g.out = &c.Body
 		ends, terms = false, false
 		broken := false
 		for ; i < len(list) && list[i].Op != front.Case && list[i].Op != front.Default; i++ {
@@ -654,34 +623,31 @@ func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
 			}
 		}
 		if i < len(list) && !ends {
-			g.emit("fallthrough")
+			g.emit(ir.Keyword("fallthrough"))
 			terms = true
 		}
-		all = all && terms && !broken
+		g.out = save
+		closed = closed && terms && !broken
 	}
-	g.emit("}\n}")
-	terms = hasDefault && all && count == 0
+	terms = hasDefault && closed && count == 0
 	return terms, terms
 }
 
 func (g *gen) barrier(n *front.Node) {
-	var id exp
+	what := map[string]string{"upc_barrier": "upc.Barrier", "upc_notify": "upc.Notify", "upc_wait": "upc.Wait"}[n.Str]
+	call := ir.CallTo(what + "Any")
 	if n.L != nil {
-		id = g.expr(n.L)
+		call = ir.CallTo(what, g.expr(n.L))
 	}
-	what := map[string]string{"upc_barrier": "Barrier", "upc_notify": "Notify", "upc_wait": "Wait"}[n.Str]
-	if n.L == nil {
-		what += "Any"
+	if n.Str == "upc_barrier" {
+		g.emit(ir.Do(ir.CallTo("upc.c.Flush")))
 	}
-	if what[0] == 'B' {
-		g.emit("upc.c.Flush()")
-	}
-	g.emit("upc.%s(%s)", what, id.s)
+	g.emit(ir.Do(call))
 }
 
-func (g *gen) number(v int64, t *front.Type) string {
+func number(v int64, t *front.Type) exp {
 	if t.Unsigned {
-		return strconv.FormatUint(uint64(v), 10)
+		return ir.Int(uint64(v))
 	}
-	return strconv.FormatInt(v, 10)
+	return num(v)
 }

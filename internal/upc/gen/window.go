@@ -1,11 +1,10 @@
 package gen
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/ir"
 )
 
 // windowKind tells windows apart by their elements.
@@ -23,8 +22,8 @@ const (
 type window struct {
 	kind  windowKind
 	at    *front.Node // one of the places
-	name  string
-	first string // the variable with the index of the window's element 0; "" for 0
+	name  exp
+	first exp // the variable with the index of the window's element 0; none for 0
 }
 
 // blockLoop is the loop over the elements of one block, in a upc_forall loop over i.
@@ -196,60 +195,60 @@ func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
 				return
 			}
 		}
-		w := &window{kind: kind, at: n}
-		g.temps++
-		w.name = fmt.Sprintf("tmp%d", g.temps)
+		w := &window{kind: kind, at: n, name: g.name()}
 		if kind == ownBlock || kind == atBlock {
-			g.temps++
-			w.first = fmt.Sprintf("tmp%d", g.temps)
+			w.first = g.name()
 		}
 		g.windows[key] = w
 		order = append(order, key)
 	})
-	text := g.capture(emit)
+	loop := g.capture(emit)
 	for _, key := range order {
 		w := g.windows[key]
 		delete(g.windows, key)
-		if strings.Contains(text, w.name+".") {
+		if loop.Uses(w.name) {
 			g.makeWindow(w)
 		}
 	}
-	g.out.WriteString(text)
+	g.emit(loop...)
 }
 
 // makeWindow declares a window.
 func (g *gen) makeWindow(w *window) {
 	t, base := g.goType(w.at.Type), w.at.Type.Base()
-	if w.at.Op == front.Deref {
-		p := w.at.L
+	long := &front.Type{Kind: front.Long}
+	index := &front.Node{Op: front.Num, Type: long}
+	span := func(p exp) {
+		g.emit(ir.Define(w.name, ir.CallOf(ir.Generic("rt.Span", t), thread, p, ir.Op(num(1), "<<", num(wholeBits)))))
+	}
+	at := *w.at
+	if at.Op == front.Deref {
+		p := at.L
 		if p.Op == front.PtrAdd {
 			p = p.L
 		}
-		g.emit("%s := rt.Span[%s](upc.Thread, %s, 1<<%d)", w.name, t, g.phaseless(g.pointee(p)), wholeBits)
+		span(g.pointee(p).phaseless())
 		return
 	}
-	long := &front.Type{Kind: front.Long}
-	index := &front.Node{Op: front.Num, Type: long}
-	count := w.at.L.Type.Len
+	count := at.L.Type.Len
 	switch w.kind {
 	case whole:
-		at := *w.at
 		at.R = index
-		g.emit("%s := rt.Span[%s](upc.Thread, %s, 1<<%d)", w.name, t, g.phaseless(g.where(&at)), wholeBits)
+		span(g.where(&at).phaseless())
 		return
 	case ownBlock:
 		block := &front.Node{Op: front.Num, Type: long, I: base.Block}
 		index = &front.Node{Op: front.Mul, Type: long, L: &front.Node{Op: front.Mythread, Type: &front.Type{Kind: front.Int}}, R: block}
-		g.emit("%s := upc.MyThread() * %d", w.first, base.Block)
+		g.emit(ir.Define(w.first, ir.Op(myThread, "*", num(base.Block))))
 		count = base.Block
 	case atBlock:
 		index = &front.Node{Op: front.Var, Type: g.blocks.i.Type, Sym: g.blocks.i}
-		g.emit("%s := int(%s)", w.first, g.blocks.i.Go)
+		g.emit(ir.Define(w.first, ir.Convert(goInt, g.variable(g.blocks.i))))
 		count = base.Block
 	}
-	at := *w.at
 	at.R = index
-	g.emit("%s := rt.Row[%s, [%d]byte](upc.Thread, %s, %d)", w.name, t, base.Block, g.pointer(g.where(&at)), count)
+	row := ir.Generic("rt.Row", t, ir.ArrayOf(base.Block, ir.Named("byte")))
+	g.emit(ir.Define(w.name, ir.CallOf(row, thread, g.where(&at).pointer(), num(count))))
 }
 
 // wholeBits is more bits than a segment's elements have numbers.
@@ -260,8 +259,8 @@ const wholeBits = 40
 // does, and all are as long as the loop: so Go's compiler leaves out the checks of their bounds.
 type sliced struct {
 	i      *front.Sym
-	k      string // how many iterations there have been, of type int
-	slices map[sliceOf]string
+	k      exp // how many iterations there have been, of type int
+	slices map[sliceOf]exp
 }
 
 // sliceOf is what a slice is of: the elements i + c of the window with that key.
@@ -274,7 +273,7 @@ type sliceOf struct {
 // Go's type int. For indices that are i and a constant, of windows that are there, the body is
 // emitted twice: for the iterations whose elements all are in the windows, which it takes from
 // slices then, and for the others, which come before these or behind them.
-func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
+func (g *gen) counted(n *front.Node, i *front.Sym, hi exp) {
 	type reach struct{ least, most int64 }
 	reached := map[string]*reach{}
 	var order []string
@@ -305,62 +304,70 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 			slices = append(slices, of)
 		}
 	})
-	name, t := i.Go, g.goType(i.Type)
-	loop := func(to string) {
-		g.emit("for ; %s < %s(%s); %s++ {", name, t, to, name)
-		g.inside(n.R)
-		g.emit("}")
+	name, t := g.variable(i), g.goType(i.Type)
+	loop := func(to exp) *ir.Stmt {
+		return ir.Loop(nil, ir.Op(name, "<", ir.Convert(t, to)), ir.Update(name, "++"), g.capture(func() { g.inside(n.R) }))
 	}
 	if !once || len(order) == 0 || g.sliced != nil {
-		loop(hi)
+		g.emit(loop(hi))
 		return
 	}
-	g.temps += 3
-	end, from, to := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
-	g.emit("%s := %s\n%s, %s := int(%s), %s", end, hi, from, to, name, end)
+	end, from, to := g.name(), g.name(), g.name()
+	at := ir.Convert(goInt, name)
+	g.emit(ir.Define(end, hi), ir.Pair(from, to, ":=", at, end))
 	for _, key := range order {
 		w, r := g.windows[key], reached[key]
-		g.emit("%s, %s = %s.Within(%s, %s, %s, %d, %d)", from, to, w.name, from, to, cmp.Or(w.first, "0"), r.least, r.most)
+		first := w.first
+		if first.Zero() {
+			first = num(0)
+		}
+		g.emit(ir.Pair(from, to, "=", ir.Method(w.name, "Within", from, to, first, num(r.least), num(r.most))))
 	}
-	g.emit("for int(%s) < %s {\nif int(%s) >= %s && int(%s) < %s {", name, end, name, from, name, to)
-	s := &sliced{i: i, slices: map[sliceOf]string{}}
-	length := ""
-	for _, of := range slices {
-		w := g.windows[of.key]
-		shift := ""
-		if w.first != "" {
-			shift = "-" + w.first
-		}
-		if of.c != 0 {
-			shift += fmt.Sprintf("%+d", of.c)
-		}
-		g.temps++
-		v := fmt.Sprintf("tmp%d", g.temps)
-		s.slices[of] = v
-		g.emit("%s := %s.Own()[int(%s)%s:%s%s]%s", v, w.name, name, shift, to, shift, length)
-		g.emit("_ = %s", v) // sizeof and its kin name places without reading them
-		if length == "" {
-			length = fmt.Sprintf("[:len(%s)]", v)
-		}
-	}
+	s := &sliced{i: i, slices: map[sliceOf]exp{}}
 	line := g.line
-	g.sliced = s
-	// A variable of this loop alone stays in a register.
-	g.temps++
-	s.k = fmt.Sprintf("tmp%d", g.temps)
-	g.temps++
-	begin := fmt.Sprintf("tmp%d", g.temps)
-	g.emit("%s := %s", begin, name)
-	g.emit("for %s := range %s {\n%s := %s + %s(%s)\n_ = %s", s.k, s.slices[slices[0]], name, begin, t, s.k, name)
-	g.stmt(n.R) // a block of its own, which may have another variable of that name
-	g.emit("}\n%s = %s(%s)", name, t, to)
-	g.sliced = nil
+	inside := g.capture(func() {
+		var length exp
+		for _, of := range slices {
+			w := g.windows[of.key]
+			shift := func(e exp) exp {
+				if !w.first.Zero() {
+					e = ir.Op(e, "-", w.first)
+				}
+				switch {
+				case of.c > 0:
+					e = ir.Op(e, "+", num(of.c))
+				case of.c < 0:
+					e = ir.Op(e, "-", num(-of.c))
+				}
+				return e
+			}
+			v := g.name()
+			s.slices[of] = v
+			all := ir.Slice(ir.Method(w.name, "Own"), shift(at), shift(to))
+			if length.Zero() {
+				length = ir.CallTo("len", v)
+			} else {
+				all = ir.Slice(all, exp{}, length)
+			}
+			g.emit(ir.Define(v, all), ir.Drop(v)) // sizeof and its kin name places without reading them
+		}
+		// A variable of this loop alone stays in a register.
+		s.k = g.name()
+		begin := g.name()
+		g.emit(ir.Define(begin, name))
+		g.sliced = s
+		g.emit(ir.Over(s.k, exp{}, s.slices[slices[0]], g.capture(func() {
+			g.emit(ir.Define(name, ir.Op(begin, "+", ir.Convert(t, s.k))), ir.Drop(name))
+			g.stmt(n.R) // a block of its own, which may have another variable of that name
+		})))
+		g.sliced = nil
+		g.emit(ir.Set(name, ir.Convert(t, to)), ir.Keyword("continue"))
+	})
 	g.line = line
-	g.temps++
-	stop := fmt.Sprintf("tmp%d", g.temps)
-	g.emit("continue\n}\n%s := %s\nif int(%s) < %s && %s < %s {\n%s = %s\n}", stop, end, name, from, from, to, stop, from)
-	loop(stop)
-	g.emit("}")
+	stop := g.name()
+	both := ir.Block{ir.When(ir.Op(ir.Op(at, ">=", from), "&&", ir.Op(at, "<", to)), inside, nil), ir.Define(stop, end),
+		ir.When(ir.Op(ir.Op(at, "<", from), "&&", ir.Op(from, "<", to)), ir.Block{ir.Set(stop, from)}, nil)}
+	g.emit(ir.Loop(nil, ir.Op(at, "<", end), nil, append(both, loop(stop))))
 }
 
 // countedFor is counted for a loop of C, or says that it is not such a loop.
@@ -381,67 +388,76 @@ func (g *gen) countedFor(n *front.Node) bool {
 	if inner || !some {
 		return false
 	}
-	g.emit("{")
-	if n.Init.Op == front.Block {
-		g.block(n.Init)
-	} else {
-		g.discard(n.Init.L)
-	}
-	hi := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
-	if n.L.Op == front.Le {
-		hi += " + 1"
-	}
-	count := 0
-	g.breaks = append(g.breaks, &count)
-	g.counted(n, i, hi)
-	g.breaks = g.breaks[:len(g.breaks)-1]
-	g.emit("}")
+	g.emit(ir.Inside(g.capture(func() {
+		g.first(n)
+		count := 0
+		g.breaks = append(g.breaks, &count)
+		g.counted(n, i, g.behind(n))
+		g.breaks = g.breaks[:len(g.breaks)-1]
+	})))
 	return true
 }
 
+// first is what a loop begins with.
+func (g *gen) first(n *front.Node) {
+	switch {
+	case n.Init == nil:
+	case n.Init.Op == front.Block:
+		g.block(n.Init)
+	default:
+		g.discard(n.Init.L)
+	}
+}
+
+// behind is where a loop i < b or i <= b ends, of type int.
+func (g *gen) behind(n *front.Node) exp {
+	b := ir.Convert(goInt, g.expr(n.L.R))
+	if n.L.Op == front.Le {
+		b = ir.Op(b, "+", num(1))
+	}
+	return b
+}
+
 // slice is a place as an element of a slice, in a loop that has it so.
-func (g *gen) slice(n *front.Node) (place, bool) {
+func (g *gen) slice(n *front.Node) (exp, bool) {
 	if g.sliced == nil || g.watched > 0 || g.group != nil {
-		return place{}, false
+		return exp{}, false
 	}
 	_, key, index, _, ok := g.inWindow(n)
 	if !ok {
-		return place{}, false
+		return exp{}, false
 	}
 	c, ok := offset(index, g.sliced.i)
 	v := g.sliced.slices[sliceOf{key, c}]
-	if !ok || v == "" {
-		return place{}, false
+	if !ok || v.Zero() {
+		return exp{}, false
 	}
-	return place{exp: exp{v + "[" + g.sliced.k + "]", 7}}, true
+	return ir.At(v, g.sliced.k).By(ir.Slices), true
 }
 
 // windowOf is the window that a place is in and its index there.
-func (g *gen) windowOf(n *front.Node) (w *window, index string, ok bool) {
+func (g *gen) windowOf(n *front.Node) (w *window, index exp, ok bool) {
 	if len(g.windows) == 0 || g.watched > 0 || g.group != nil {
-		return nil, "", false
+		return nil, exp{}, false
 	}
 	if _, ok := g.slice(n); ok {
-		return nil, "", false
+		return nil, exp{}, false
 	}
 	_, key, i, _, ok := g.inWindow(n)
 	if w = g.windows[key]; !ok || w == nil {
-		return nil, "", false
+		return nil, exp{}, false
 	}
-	e := g.expr(stripLong(i))
-	if !constant(i) {
-		e = exp{"int(" + e.s + ")", 7}
+	e := g.index(i)
+	if !w.first.Zero() {
+		e = ir.Op(e, "-", w.first)
 	}
-	if w.first != "" {
-		e = exp{g.operand(e, 4) + " - " + w.first, 4}
-	}
-	return w, e.s, true
+	return w, e, true
 }
 
 // once is an index that is used twice, computed once.
-func (g *gen) once(index string) string {
-	if strings.ContainsAny(strings.TrimSuffix(strings.TrimPrefix(index, "int("), ")"), "( ") {
-		return g.temp("int", index)
+func (g *gen) once(index exp) exp {
+	if i, _ := index.Converts(goInt); i.Computes || i.Operates {
+		return g.temp(goInt, index)
 	}
 	return index
 }
