@@ -656,5 +656,11 @@ func (x *Initiator) lockState(l remote, seen int64) string {
 	case s <= 0:
 		return fmt.Sprintf("lock %v, which is free%s", l, when)
 	}
+	h := x.theLocks()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if mine := h.held[l]; mine.sum > 0 && mine.sum < exclusive {
+		return fmt.Sprintf("lock %v, which rank %d itself holds shared, with %d more%s", l, x.ep.Rank(), s-1, when)
+	}
 	return fmt.Sprintf("lock %v, which %d hold shared%s", l, s, when)
 }

@@ -333,11 +333,11 @@ func (w *waiter) Blocked() string {
 	case waitOp:
 		left := w.o.left.Load()
 		if w.mask == sourceMask {
-			return fmt.Sprintf("extended: until the sources of %d pieces of a put may be reused", left&sourceMask>>32)
+			return fmt.Sprintf("until the sources of %d pieces of a put may be reused", left&sourceMask>>32)
 		}
-		return fmt.Sprintf("extended: for operation %#x, of which %d pieces are under way", w.name, uint32(left))
+		return fmt.Sprintf("operation %#x, of which %d pieces are under way", w.name, uint32(left))
 	case waitHandles:
-		return fmt.Sprintf("extended: for one of %d handles", len(w.hs))
+		return fmt.Sprintf("one of %d handles", len(w.hs))
 	case waitLock:
 		return w.x.lockState(w.lock, w.state)
 	case waitWordsAny, waitWordsAll:
@@ -349,9 +349,13 @@ func (w *waiter) Blocked() string {
 		}
 		if len(w.words) == 1 {
 			v, _ := w.x.own(w.words[0])
-			return fmt.Sprintf("extended: until the word at %v is %v %d; it is %d", w.words[0], w.cmp, w.value, v)
+			text := fmt.Sprintf("until the word at %v is %v %d; it is %d", remoteAt(w.x.ep.Rank(), w.words[0]), w.cmp, w.value, v)
+			if n == 1 {
+				text += ", which holds already: a Put changed it, which wakes no waiter (PutSignal and atomics do)"
+			}
+			return text
 		}
-		return fmt.Sprintf("extended: until words are %v %d, which %d of %d are", w.cmp, w.value, n, len(w.words))
+		return fmt.Sprintf("until words are %v %d, which %d of %d are", w.cmp, w.value, n, len(w.words))
 	}
-	return "extended: for an operation to complete, as there may be no more under way"
+	return "an operation to complete, as there may be no more under way"
 }

@@ -21,7 +21,7 @@ func Caller() string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if f.File != "" && !own(f) {
+		if f.File != "" && !Own(f.Function, f.File) {
 			return place(f.File, f.Line)
 		}
 		if !more {
@@ -48,13 +48,13 @@ func place(file string, line int) string {
 	return filepath.Base(file) + ":" + strconv.Itoa(line)
 }
 
-// own reports whether f is a function of argon's.
-func own(f runtime.Frame) bool {
-	rest, ok := strings.CutPrefix(f.Function, module)
+// Own reports whether a function, whose code is in file, is argon's or of Go's runtime.
+func Own(function, file string) bool {
+	rest, ok := strings.CutPrefix(function, module)
 	if !ok {
-		return strings.HasPrefix(f.Function, "runtime.")
+		return strings.HasPrefix(function, "runtime.")
 	}
-	if strings.HasSuffix(f.File, "_test.go") {
+	if strings.HasSuffix(file, "_test.go") {
 		return false
 	}
 	for _, l := range layers {

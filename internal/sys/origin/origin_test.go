@@ -24,7 +24,7 @@ func TestOwn(t *testing.T) {
 		{Function: "github.com/argon-go/argon/gasoline.F", File: "/x/gasoline/f.go"}:                  false,
 		{Function: "main.main", File: "/x/main.go"}:                                                   false,
 	} {
-		if own(f) != want {
+		if Own(f.Function, f.File) != want {
 			t.Errorf("%s: %v", f.Function, !want)
 		}
 	}
