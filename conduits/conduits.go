@@ -262,7 +262,8 @@ type Ticket struct {
 }
 
 // Blocked describes what a goroutine waits for, for reports of why a job
-// hangs. It is called from another goroutine while the wait goes on.
+// hangs, which find in the text the ranks that it needs, as in "waiting for rank 3", or "credit of rank 3" where
+// the rank need only answer. It is called from another goroutine while the wait goes on.
 type Blocked interface {
 	Blocked() string
 }

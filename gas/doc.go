@@ -124,6 +124,7 @@
 //	ARGON_PIN_LOCK       have pinned memory locked, 0 or 1: Config.PinLock
 //	ARGON_ALONE          processes of another launcher are jobs by themselves, 0 or 1
 //	ARGON_DEBUG          checks that cost time, 0 or 1: Config.Debug
+//	ARGON_STALL          say why when no rank gets on: -stall
 //	ARGON_FREEZE         stop before joining, for a debugger, 0 or 1: -freeze RANK
 //	ARGON_VERBOSEENV     print what came of the variables, 0 or 1
 //
@@ -138,8 +139,8 @@
 // rank fails, every operation of other ranks that needs it ends with a
 // [*PeerError] naming it; nothing waits for ever. One rank ends the job with a
 // status of its choice by [Node.Exit], and a context that ends ends the job of
-// [RunContext]. On SIGUSR1 a program prints for each rank what it waits for and goes on, on SIGQUIT it
-// prints all goroutine stacks, too, and ends.
+// [RunContext]. When no rank has got on for 30 s (ARGON_STALL), and on SIGUSR1, a program prints which rank is
+// the cause and where each is, and goes on; on SIGQUIT it prints all goroutine stacks, too, and ends.
 //
 // # Concurrency
 //

@@ -169,11 +169,7 @@ func (m *member) Close(killed bool) error {
 // Diagnosis says how much the rank has under way, and what is pinned, if anything ever
 // was.
 func (m *member) Diagnosis() string {
-	handles := 0
-	if m.x != nil {
-		handles = m.x.Outstanding()
-	}
-	line := fmt.Sprintf("handles outstanding %d", handles)
+	line := fmt.Sprintf("handles outstanding %d", m.Pending())
 	if m.cache == nil {
 		return line
 	}
@@ -185,6 +181,14 @@ func (m *member) Diagnosis() string {
 	l := m.cache.Limits()
 	return line + fmt.Sprintf("; pinned %d bytes of %d, at most %d so far; holds %d firehoses, %d to a rank; %d hits, %d misses, %d had to wait",
 		s.Pinned, uint64(l.Budget)*l.Bucket, s.PeakPinned, s.Held, l.Share, s.RemoteHits, s.RemoteMisses, s.RemoteWaits)
+}
+
+// Pending is how many handles are outstanding.
+func (m *member) Pending() int {
+	if m.x == nil {
+		return 0
+	}
+	return m.x.Outstanding()
 }
 
 // start attaches n and starts what helps it.

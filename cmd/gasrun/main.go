@@ -20,6 +20,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -99,6 +100,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   memory nodes, none binds nothing (default ARGON_BIND, or spread,
                   and none on hosts that are reached by ssh)
   -timeout D      end the job after this time, such as 10m, and say where each rank waits
+  -stall D        when no rank has got on for this time (default 30s; 0: never), or ranks wait for
+                  each other, say which is the cause and where each is; D,end ends the job then
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
   -freeze RANK    stop this rank before it runs, for a debugger; may be repeated
   -t              say what would be done, and do nothing
@@ -221,6 +224,10 @@ func parse(args []string) (options, error) {
 		return err
 	})
 	f.Func("timeout", "", duration(&o.Timeout))
+	f.Func("stall", "", func(s string) (err error) {
+		o.Stall, err = where.ParseStall(s)
+		return err
+	})
 	f.Func("kill-grace", "", duration(&o.KillGrace))
 	f.Func("freeze", "", func(s string) error {
 		r, err := strconv.Atoi(s)

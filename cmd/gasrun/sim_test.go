@@ -278,7 +278,7 @@ func TestSimulatedHang(t *testing.T) {
 	testmain.Long(t)
 	answers := func(t *testing.T, r result) {
 		stacks := strings.Index(r.stderr, "goroutine ")
-		for i, where := range []string{"(barrier|collective)", "not waiting", "(barrier|collective)", "(barrier|collective)"} {
+		for i, where := range []string{"(barrier|collective)", "blocked", "(barrier|collective)", "(barrier|collective)"} {
 			m := regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d: %s`, i, where)).FindStringIndex(r.stderr)
 			if m == nil || m[1] > stacks {
 				t.Errorf("no line for rank %d before the stacks: %.3000s", i, r.stderr)

@@ -79,6 +79,8 @@ type Rank interface {
 	// Diagnosis is a few words for the rank's line of what SIGQUIT prints, or "". It may
 	// be called by any goroutine at any time.
 	Diagnosis() string
+	// Pending is how many operations the rank has begun that are not over. As Diagnosis.
+	Pending() int
 }
 
 // An Ender is a Rank that may end its goroutine by runtime.Goexit with an error, which fails
@@ -97,6 +99,7 @@ type bare struct {
 func (b *bare) Run() error      { return b.fn(b.ep) }
 func (*bare) Close(bool) error  { return nil }
 func (*bare) Diagnosis() string { return "" }
+func (*bare) Pending() int      { return 0 }
 
 // RunRanks is Run for a runtime that keeps more of a rank than its endpoint: begin makes
 // the ranks of this process, all before the first runs. The environment overrides

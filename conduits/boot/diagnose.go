@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // Runs under way, for the signals that ask where ranks wait.
@@ -24,9 +27,9 @@ var running struct {
 	sig  chan os.Signal
 }
 
-// diagnose has signals answered for r until forget is called, by a line per rank that says
-// where it waits. SIGQUIT ends the process, by all goroutine stacks and exit status 131;
-// SIGUSR1 does not, nor does the launcher's question.
+// diagnose has signals answered for r until forget is called: by a report of where ranks wait or, under
+// gasrun, which makes that of all processes, by a line per rank. SIGQUIT ends the process, by
+// all goroutine stacks and exit status 131; SIGUSR1 does not, nor does the launcher's question.
 func diagnose(r *run) (forget func()) {
 	d := &running
 	d.mu.Lock()
@@ -35,7 +38,7 @@ func diagnose(r *run) (forget func()) {
 		d.runs = map[*run]bool{}
 		d.sig = make(chan os.Signal, 1)
 		ask := syscall.SIGUSR1
-		if joined.Load() && !foreign.Load() || os.Getenv(jobenv.SimStatus) != "" {
+		if underGasrun() {
 			ask = jobenv.AskSignal
 		}
 		sys.Catch(d.sig, syscall.SIGQUIT, ask)
@@ -57,6 +60,11 @@ func diagnose(r *run) (forget func()) {
 	}
 }
 
+// underGasrun reports whether gasrun looks after the job of this process.
+func underGasrun() bool {
+	return joined.Load() && !foreign.Load() || os.Getenv(jobenv.SimStatus) != ""
+}
+
 // answer says where ranks wait, and ends the process if last is set.
 func answer(last bool) {
 	d := &running
@@ -64,7 +72,16 @@ func answer(last bool) {
 	var out io.Writer = os.Stderr
 	for r := range d.runs {
 		out = r.cfg.Output
-		r.report(out)
+		all := r.answers()
+		if underGasrun() {
+			for i := range all {
+				fmt.Fprintln(out, all[i].Encode())
+			}
+		}
+		if last || !underGasrun() {
+			r.age(all)
+			report(out, "where each rank waits", all, len(r.eps), last)
+		}
 	}
 	if !last {
 		d.mu.Unlock()
@@ -82,8 +99,24 @@ func answer(last bool) {
 	os.Exit(jobenv.StatusQuit)
 }
 
-// report writes a line for each rank, up to jobenv.MostDiagnosed.
-func (r *run) report(out io.Writer) {
+// report writes why the ranks of this process do not go on, of which there are so many, and where each is.
+func report(out io.Writer, head string, all []where.Answer, ranks int, verbose bool) {
+	if cause, _ := where.Cause(all); cause != "" {
+		head += ": " + cause
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "argon: %s\n", head)
+	for _, line := range where.Report(all, where.FewLines, verbose) {
+		fmt.Fprintf(&b, "argon:   %s\n", line)
+	}
+	if more := ranks - len(all); more > 0 {
+		fmt.Fprintf(&b, "argon:   and %d more ranks\n", more)
+	}
+	_, _ = io.WriteString(out, b.String())
+}
+
+// answers are those of the ranks of this process, up to jobenv.MostDiagnosed.
+func (r *run) answers() []where.Answer {
 	chosen := make([]int, len(r.eps))
 	for i := range chosen {
 		chosen[i] = i
@@ -95,17 +128,34 @@ func (r *run) report(out io.Writer) {
 			return min(len(r.eps[a].Waiting()), 1) - min(len(r.eps[b].Waiting()), 1)
 		})
 		chosen = chosen[:jobenv.MostDiagnosed]
+		slices.Sort(chosen)
 	}
+	stacks := map[int][]*where.Goroutine{}
+	if len(r.eps) <= mostTraced {
+		all := where.Stacks()
+		for i := range all {
+			g := &all[i]
+			stacks[g.Rank] = append(stacks[g.Rank], g)
+		}
+	}
+	list := make([]where.Answer, 0, len(chosen))
 	for _, i := range chosen {
-		fmt.Fprintln(out, diagnosis(r.eps[i], r.ranks[i]))
+		a := r.diagnosis(i, stacks[i])
+		for _, g := range stacks[-1] { // of no rank; it may act for any
+			s := g.Look().State
+			a.Loose = a.Loose || s != where.Unknown && s != where.Waits
+		}
+		list = append(list, a)
 	}
-	if more := len(r.eps) - len(chosen); more > 0 {
-		fmt.Fprintf(out, "argon: and %d more ranks\n", more)
-	}
+	return list
 }
 
+// mostTraced is how many ranks a process may have whose stacks are looked at: all
+// goroutines stand still meanwhile.
+const mostTraced = 4096
+
 const (
-	// lookFor is how long a rank is looked at before it is said not to wait, in time and in
+	// lookFor is how long a rank is looked at that waits but is not parked, in time and in
 	// time of processors, of which a loaded machine gives little; several times what a rank
 	// spins and yields before it parks.
 	lookFor  = 20 * time.Millisecond
@@ -115,9 +165,8 @@ const (
 	simLooks = 1000
 )
 
-// diagnosis is a line with the place where the rank of ep waits and its operations under way.
-func diagnosis(ep conduits.Endpoint, rank Rank) string {
-	var where []string
+// parked is what goroutines of ep's rank are parked for, when one is.
+func parked(ep conduits.Endpoint) []conduits.Blocked {
 	// A wait looks around before it parks, and after each wake-up: a rank that waits is
 	// caught parked if it is looked at for a while.
 	again := func(i int) bool { return i < simLooks }
@@ -129,33 +178,157 @@ func diagnosis(ep conduits.Endpoint, rank Rank) string {
 		}
 	}
 	for i := 0; again(i); i++ {
-		for _, b := range ep.Waiting() {
-			what := "parked, and has not said for what"
-			if b != nil {
-				what = b.Blocked()
-			}
-			where = append(where, what)
-		}
-		if len(where) > 0 {
-			break
+		if list := ep.Waiting(); len(list) > 0 {
+			return list
 		}
 		runtime.Gosched()
 	}
-	if len(where) == 0 {
-		where = append(where, "not waiting")
-	}
-	line := fmt.Sprint(jobenv.WhereLine, ep.Rank(), jobenv.WhereWaits, strings.Join(where, "; "))
-	if own := rank.Diagnosis(); own != "" {
-		line += "; " + own
-	}
-	var s conduits.Stats
-	ep.Stats(&s)
-	line += fmt.Sprintf("; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
-		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
-	if d, ok := conduits.As[conduits.Diagnoser](ep); ok {
-		if more := d.Diagnosis(); more != "" {
-			line += "; " + more
+	return nil
+}
+
+// diagnosis is where rank i is, whose goroutines are gs.
+func (r *run) diagnosis(i int, gs []*where.Goroutine) where.Answer {
+	ep, rank := r.eps[i], r.ranks[i]
+	var a where.Answer
+	var others []where.Answer
+	var main *where.Goroutine
+	for _, g := range gs {
+		if at := g.Look(); g.Main {
+			main, a = g, at
+		} else if at.State != where.Unknown {
+			others = append(others, at)
 		}
 	}
-	return line
+	r.mu.Lock()
+	closed := r.closed[i]
+	r.mu.Unlock()
+	switch {
+	case main == nil && !closed, a.State == where.Waits, len(others) > 0:
+		list := parked(ep)
+		at := slices.IndexFunc(list, func(b conduits.Blocked) bool { return main != nil && b != nil && main.Finds(fmt.Sprintf("%p", b)) })
+		if at >= 0 {
+			list[0], list[at] = list[at], list[0]
+		}
+		var texts []string
+		for _, b := range list {
+			what := "something that it has not said"
+			if b != nil {
+				what = b.Blocked()
+			}
+			texts = append(texts, what)
+		}
+		if main == nil && len(texts) > 0 {
+			a.State = where.Waits
+		}
+		if a.State != where.Waits { // another goroutine waits, of which this rank's own may have to hear
+			if k := slices.IndexFunc(others, func(o where.Answer) bool { return o.State == where.Waits }); k >= 0 && len(texts) > 0 && a.State == where.Blocked {
+				others[k], a = a, others[k]
+			}
+		}
+		if a.State == where.Waits {
+			a.Wait(texts)
+		}
+	case main == nil:
+		a.State, a.Text = where.Ended, "has left the job"
+	}
+	if a.State == where.Unknown {
+		a.Text = "is not seen to wait"
+	}
+	for _, o := range others {
+		a.Busy = a.Busy || o.State == where.Runs || o.State == where.Goes || o.State == where.Inside
+		a.Loose = a.Loose || o.State == where.Blocked
+		if o.State != where.Goes {
+			a.Other(o)
+		}
+	}
+	a.Rank = ep.Rank()
+	r.count(&a, ep, rank)
+	return a
+}
+
+// count fills in what has moved.
+func (r *run) count(a *where.Answer, ep conduits.Endpoint, rank Rank) {
+	var s conduits.Stats
+	ep.Stats(&s)
+	for c := range s.Sent {
+		a.Sent, a.Received = a.Sent+s.Sent[c], a.Received+s.Received[c]
+	}
+	a.Moves = a.Sent + a.Received + s.Puts + s.Gets + s.Atomics
+	if _, simulated := conduits.As[conduits.Runner](ep); simulated {
+		// The simulator finds deadlocks itself, and one rank's counts say nothing of the others. It gets on as
+		// long as it computes.
+		a.Moves = uint64(sys.ProcessorTime() / simMove)
+	}
+	a.Open = rank.Pending()
+	a.Counts = fmt.Sprintf("requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
+		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
+	if own := rank.Diagnosis(); own != "" {
+		a.Counts = own + "; " + a.Counts
+	}
+	if d, ok := conduits.As[conduits.Diagnoser](ep); ok {
+		if more := d.Diagnosis(); more != "" {
+			a.Counts += "; " + more
+		}
+	}
+}
+
+// simMove is the processor time in which a simulation has got on.
+const simMove = 100 * time.Millisecond
+
+// A watcher looks whether the ranks of a job get on that is this process alone.
+type watcher struct {
+	mu  sync.Mutex
+	w   where.Watch
+	now time.Duration // of looks, by what passed between them: a process that is stopped ages nothing
+}
+
+// watch begins to look after r, if its ranks are the job.
+func (r *run) watch(s where.Stall) (stop func()) {
+	if s.After <= 0 || joined.Load() || underGasrun() {
+		return func() {}
+	}
+	v := &watcher{w: where.Watch{Stall: s}}
+	r.watched = v
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			every := v.w.Every()
+			next, cancel := awake.NewTimer(every)
+			select {
+			case <-over:
+				cancel()
+				return
+			case <-next:
+				v.look(r, every)
+			}
+		}
+	}()
+	return func() { close(over); <-ended }
+}
+
+// look tells, once for each standstill, that no rank gets on.
+func (v *watcher) look(r *run, passed time.Duration) {
+	all := r.answers()
+	v.mu.Lock()
+	v.now += passed
+	speak, what := v.w.Note(v.now, all)
+	v.mu.Unlock()
+	if !speak {
+		return
+	}
+	report(r.cfg.Output, what+" (ARGON_STALL)", all, len(r.eps), false)
+	if v.w.End {
+		cause, _ := where.Cause(all)
+		r.interrupt(errors.New(what + " (ARGON_STALL): " + cause))
+	}
+}
+
+// age adds to answers for how long they have been so.
+func (r *run) age(all []where.Answer) {
+	if v := r.watched; v != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.w.Ages(v.now, all)
+	}
 }

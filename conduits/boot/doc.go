@@ -46,11 +46,11 @@
 // is said at [Exit]. A setting that can never be right is a conduits.ErrBadArg, a second Run of
 // a launched process's rank ErrNotReady, a conduit that cannot run so ErrNotSupported.
 //
-// SIGQUIT has the process print, for each of its ranks, what it waits for, what it has
-// sent and received, and what the conduit knows besides ([conduits.Diagnoser]), then all
+// SIGQUIT has the process print which of its ranks is the cause of a standstill, and of each what it does,
+// where, what it has sent and received, and what the conduit knows besides ([conduits.Diagnoser]), then all
 // goroutine stacks; it ends with status 131. SIGUSR1, in a process that gasrun has not
-// started, prints the lines and ends nothing; gasrun itself asks its ranks by SIGWINCH. When
-// gasrun is gone, the process ends.
+// started, prints the report and ends nothing, and so does a standstill of 30 s (ARGON_STALL) of a job in one
+// process; gasrun itself asks its ranks by SIGWINCH. When gasrun is gone, the process ends.
 //
 // # Runtimes
 //

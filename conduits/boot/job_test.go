@@ -65,10 +65,10 @@ func TestProcessFails(t *testing.T) {
 func TestSIGQUIT(t *testing.T) {
 	r := testjob.Run(t, 2, "quit").Want(t, jobenv.StatusQuit)
 	line, rest, _ := strings.Cut(r.Stderr[0], "\n")
-	if !strings.HasPrefix(line, "argon: where rank 0 waits: barrier phase") || !strings.Contains(line, "; requests sent ") {
+	if !strings.HasPrefix(line, "argon: where each rank waits: rank 0 waits for barrier phase") {
 		t.Errorf("first line %q", line)
 	}
-	if !strings.Contains(rest, "quitWhileWaiting") {
+	if !strings.Contains(rest, "; requests sent ") || !strings.Contains(rest, "quitWhileWaiting") {
 		t.Errorf("no stacks:\n%s", rest)
 	}
 }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		"quit":             func() { Main(Config{}, layered(quitWhileWaiting)) },
 		"silent":           func() { Main(Config{}, layered(func(s *rank) error { fmt.Println("ready"); return s.forever() })) },
 		"twice":            runTwice,
-		"where":            func() { Main(Config{}, layered(where)) },
+		"where":            func() { Main(Config{}, layered(threads)) },
 		"canceled":         func() { canceled(false) },
 		"canceled-before":  func() { canceled(true) },
 		"canceled-joining": canceledJoining,
@@ -139,8 +139,8 @@ func status42(r *rank) error {
 	return r.forever()
 }
 
-// where prints where the rank's threads run, and what it knows of that.
-func where(r *rank) error {
+// threads prints where the rank's threads run, and what it knows of that.
+func threads(r *rank) error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return err

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"sync"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 )
 
 // run is the ranks of one call of Run.
@@ -23,6 +26,8 @@ type run struct {
 	first  *RankError // of all failures the one to return
 	asked  error      // what the context's end has asked a simulated rank to fail with
 	ended  error      // what the context has ended the job with, nil if it has not
+
+	watched *watcher // nil: none looks whether ranks get on
 }
 
 // runRanks runs ranks that begin makes on eps, and closes them.
@@ -31,8 +36,14 @@ func runRanks(ctx context.Context, cfg *Config, eps []conduits.Endpoint, begin f
 	for i, ep := range eps {
 		r.ranks[i] = begin(ep)
 	}
+	stall := where.DefaultStall
+	if s := os.Getenv(jobenv.Stall); s != "" {
+		stall, _ = where.ParseStall(s) // it has been looked at, with all other variables
+	}
+	unwatch := r.watch(stall)
 	forget := diagnose(r)
 	defer forget()
+	defer unwatch()
 	stop := context.AfterFunc(ctx, func() { r.interrupt(cfg.ended(ctx)) })
 	conduits.Run(eps, r.rank)
 	stop()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -225,16 +227,18 @@ type lastly struct{}
 func (lastly) Blocked() string { return "FetchAdd at rank 1" }
 
 // TestDiagnosis: a rank that is between two naps when it is asked is not said to be not
-// waiting, and the line has what the rank and the conduit know.
+// waiting, and the answer has what the rank and the conduit know.
 func TestDiagnosis(t *testing.T) {
 	if err := Run(context.Background(), Config{}, func(ep conduits.Endpoint) error {
-		said := diagnosis(counted{between: &between{ep, 50}}, &member{})
-		want := "argon: where rank 0 waits: FetchAdd at rank 1; parked, and has not said for what; a kettle on the stove; requests sent 0, received 0; replies sent 0, received 0; out of credit 0 times; slept 0 times; the network is up"
-		if said != want {
-			t.Errorf("it says %q, want %q", said, want)
+		r := &run{eps: []conduits.Endpoint{counted{between: &between{ep, 50}}}, ranks: []Rank{&member{}}, closed: make([]bool, 1)}
+		a := r.diagnosis(0, nil)
+		counts := "a kettle on the stove; requests sent 0, received 0; replies sent 0, received 0; out of credit 0 times; slept 0 times; the network is up"
+		if a.State != where.Waits || a.Text != "FetchAdd at rank 1" || !slices.Equal(a.Needs, []int{1}) || !a.Served || len(a.Others) != 1 || a.Counts != counts {
+			t.Errorf("it says %+v", a)
 		}
-		if s := diagnosis(&between{ep, 1 << 60}, &bare{}); !strings.Contains(s, "not waiting; requests") {
-			t.Errorf("it says %q", s)
+		r = &run{eps: []conduits.Endpoint{&between{ep, 1 << 60}}, ranks: []Rank{&bare{}}, closed: make([]bool, 1)}
+		if a := r.diagnosis(0, nil); a.State != where.Unknown || a.Text != "is not seen to wait" {
+			t.Errorf("it says %+v", a)
 		}
 		return nil
 	}); err != nil {
@@ -242,11 +246,11 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
-// TestReport has a line for each rank, and of very many for those that do not wait.
+// TestReport has few lines for very many ranks, and names those that do not wait.
 func TestReport(t *testing.T) {
 	const ranks, busy = jobenv.MostDiagnosed + 44, 17
 	var out bytes.Buffer
-	r := &run{}
+	r := &run{closed: make([]bool, ranks)}
 	for i := range ranks {
 		waits := []conduits.Blocked{lastly{}}
 		if i >= ranks-busy {
@@ -255,12 +259,15 @@ func TestReport(t *testing.T) {
 		r.eps = append(r.eps, &still{rank: i, waits: waits})
 		r.ranks = append(r.ranks, &bare{})
 	}
-	r.report(&out)
-	if n := strings.Count(out.String(), "not waiting"); n != busy {
-		t.Errorf("%d ranks that do not wait are named, of %d", n, busy)
+	report(&out, "asked", r.answers(), ranks, false)
+	want := []string{
+		"argon: asked: rank 1, which ranks 0, 2-238 wait for, waits for FetchAdd at rank 1",
+		"argon:   ranks 0-238 (239), as rank 0: FetchAdd at rank 1",
+		"argon:   ranks 283-299 (17), as rank 283: is not seen to wait",
+		"argon:   and 44 more ranks",
 	}
-	if lines := strings.Split(out.String(), "\n"); len(lines) != jobenv.MostDiagnosed+2 || lines[jobenv.MostDiagnosed] != "argon: and 44 more ranks" {
-		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-2])
+	if got := strings.Split(strings.TrimSpace(out.String()), "\n"); !slices.Equal(got[1:], want[1:]) {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -295,10 +302,10 @@ func TestAskedInOneProcess(t *testing.T) {
 			if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
 				return err
 			}
-			for i := range 3 {
-				if line := <-lines; !strings.HasPrefix(line, fmt.Sprintf("argon: where rank %d waits: ", i)) {
-					t.Errorf("line %d is %q", i, line)
-				}
+			if got := strings.Split(<-lines, "\n"); len(got) != 5 || !strings.HasPrefix(got[0], "argon: where each rank waits") {
+				t.Errorf("it says %q", got)
+			} else if !strings.HasPrefix(got[1], "argon:   rank 0: ") || !strings.Contains(got[1], " at run_test.go:") {
+				t.Errorf("of rank 0 it says %q", got[1])
 			}
 		}
 		return r.barrier()
@@ -314,17 +321,17 @@ func TestSIGQUITInOneProcess(t *testing.T) {
 	if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusQuit {
 		t.Errorf("ended with %v", err)
 	}
-	lines := strings.SplitN(string(out), "\n", 4)
-	if len(lines) < 4 {
+	lines := strings.SplitN(string(out), "\n", 5)
+	if len(lines) < 5 || !strings.HasPrefix(lines[0], "argon: where each rank waits: ") {
 		t.Fatalf("%s", out)
 	}
-	for r, want := range []string{"argon: where rank 0 waits: barrier phase", "argon: where rank 1 waits: ", "argon: where rank 2 waits: "} {
-		if !strings.HasPrefix(lines[r], want) || !strings.Contains(lines[r], "; requests sent ") {
-			t.Errorf("line %d is %q, want %q", r, lines[r], want)
+	for r, want := range []string{"argon:   rank 0: barrier phase", "argon:   rank 1: ", "argon:   rank 2: "} {
+		if !strings.HasPrefix(lines[1+r], want) || !strings.Contains(lines[1+r], "; requests sent ") {
+			t.Errorf("line %d is %q, want %q", r, lines[1+r], want)
 		}
 	}
-	if !strings.Contains(lines[3], "quitWhileWaiting") {
-		t.Errorf("no stacks:\n%s", lines[3])
+	if !strings.Contains(lines[4], "quitWhileWaiting") {
+		t.Errorf("no stacks:\n%s", lines[4])
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/env"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/ifaddr"
 	"github.com/argon-go/argon/internal/sys/place"
@@ -76,6 +77,9 @@ type Config struct {
 	// Timeout ends the job with jobenv.StatusTimeout after asking each rank where it
 	// waits; 0 means never.
 	Timeout time.Duration
+	// Stall is what is done when no rank has got on for a while; the zero value means what
+	// ARGON_STALL says, or that it is told of after 30 s. With Quiet it is not told of.
+	Stall where.Stall
 	// KillGrace is the time between SIGTERM (or a forwarded signal) and
 	// SIGKILL; 0 means 5 s. Negative means none.
 	KillGrace time.Duration
@@ -191,6 +195,12 @@ func (c *Config) EnsureDefaults() {
 	}
 	if c.AnswerGrace == 0 {
 		c.AnswerGrace = 2 * time.Second
+	}
+	if c.Stall == (where.Stall{}) {
+		c.Stall = where.DefaultStall
+		if s := os.Getenv(jobenv.Stall); s != "" {
+			c.Stall, _ = where.ParseStall(s) // Validate complains
+		}
 	}
 }
 

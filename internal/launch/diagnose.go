@@ -1,18 +1,16 @@
 package launch
 
 import (
-	"fmt"
+	"errors"
 	"maps"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/sys/awake"
 )
 
@@ -21,13 +19,15 @@ import (
 var askTime = time.Second
 
 // fewLines is the longest report with a line for each rank.
-const fewLines = 24
+const fewLines = where.FewLines
 
 // A question is what the launcher has asked all ranks: where they wait.
 type question struct {
 	head string // of the report
 	then func() // what follows it, or nil
 	most int    // lines of the report until ranks are put together
+	// silent: nothing is reported but, if no rank gets on, that.
+	silent bool
 }
 
 // dump is the question that ends the job.
@@ -112,7 +112,7 @@ func (j *job) askLast(status int, err error) {
 	j.dump = dump{begun: true, asked: j.alive()}
 	j.ask(syscall.SIGQUIT, j.AnswerGrace, true, &question{
 		head: j.verdict.Error(),
-		most: math.MaxInt,
+		most: fewLines,
 		then: func() { j.dump.quiet = awake.After(j.AnswerGrace) },
 	})
 }
@@ -120,112 +120,126 @@ func (j *job) askLast(status int, err error) {
 // answers reports what ranks have answered to q.
 func (j *job) answers(q *question) {
 	j.question = nil
-	seen := look(j.byHost(j.alive()))
-	var all []answer
-	for p := range j.ranks {
-		rk := &j.ranks[p]
-		said := rk.err.answers()
-		for _, r := range slices.Sorted(maps.Keys(said)) {
-			if a := (answer{r, j.named(p), errs.Line(said[r], textMost)}); j.single() {
-				a.name = fmt.Sprintf("rank %d", r)
-				all = append(all, a)
-			} else if r == p {
-				all = append(all, a)
-			}
-		}
-		proc, there := seen[p]
-		there = there && rk.live && proc.state != 'Z'
-		if len(said) == 0 {
-			all = append(all, answer{p, j.named(p), j.silence(p, proc, there)})
-		}
-		if j.dump.begun && there && proc.stopped() { // it would not obey
-			j.signalRanks([]int{p}, syscall.SIGKILL, true)
+	all := j.collect()
+	now := time.Since(j.begun)
+	switch {
+	case !q.silent:
+		j.watcher.Ages(now, all)
+	case !slices.ContainsFunc(all, func(a where.Answer) bool { return a.State != where.Unknown }):
+		j.deaf++ // their standard error goes elsewhere
+	default:
+		if speak, what := j.watcher.Note(now, all); speak {
+			j.tellStall(what, all)
 		}
 	}
-	j.log.printf("gasrun: %s; where each rank waits:", q.head)
-	for _, line := range report(all, q.most) {
-		j.log.printf("gasrun:   %s", line)
+	if !q.silent {
+		j.tell(q.head, q.most, all)
 	}
 	if q.then != nil {
 		q.then()
 	}
 }
 
-// silence is why process p has not answered.
-func (j *job) silence(p int, proc process, there bool) string {
+// collect is what is known of all ranks when they have answered, or had the time to.
+func (j *job) collect() (all []where.Answer) {
+	seen := look(j.byHost(j.alive()))
+	for p := range j.ranks {
+		rk := &j.ranks[p]
+		said := rk.err.answers()
+		for _, r := range slices.Sorted(maps.Keys(said)) {
+			if a := where.Decode(r, said[r]); j.single() {
+				all = append(all, a)
+			} else if r == p {
+				a.Name = j.named(p)
+				all = append(all, a)
+			}
+		}
+		proc, there := seen[p]
+		there = there && rk.live && proc.state != 'Z'
+		if len(said) == 0 {
+			a := j.silence(p, proc, there)
+			a.Rank, a.Name = p, j.named(p)
+			all = append(all, a)
+		}
+		if j.dump.begun && there && proc.stopped() { // it would not obey
+			j.signalRanks([]int{p}, syscall.SIGKILL, true)
+		}
+	}
+	return all
+}
+
+// tell writes why the job does not go on, as far as that is known, and where each rank is.
+func (j *job) tell(head string, most int, all []where.Answer) {
+	if cause, _ := where.Cause(all); cause != "" {
+		j.log.printf("gasrun: %s: %s", head, errs.Line(cause, 2*textMost))
+	} else {
+		j.log.printf("gasrun: %s; where each rank waits:", head)
+	}
+	for _, line := range where.Report(all, most, j.Verbose) {
+		j.log.printf("gasrun:   %s", errs.Line(line, 2*textMost))
+	}
+}
+
+// lookStall asks all ranks whether they have got on. Nothing of that is seen.
+func (j *job) lookStall() {
+	j.stall = nil
+	if j.ending || j.dump.begun || j.deaf > 1 {
+		return
+	}
+	for r := range j.ranks {
+		if j.ranks[r].live && j.memory.State(r) <= Joined {
+			j.stall = awake.After(j.watcher.Every())
+			return // still says so
+		}
+	}
+	if j.question != nil {
+		j.stall = awake.After(j.watcher.Every())
+		return
+	}
+	j.askAside(j.AnswerGrace, &question{silent: true, then: func() { j.stall = awake.After(j.watcher.Every()) }})
+}
+
+// rearm has ranks asked again if the question that another one replaces was whether they get on.
+func (j *job) rearm() {
+	if j.question != nil && j.question.silent {
+		j.stall = awake.After(j.watcher.Every())
+	}
+}
+
+// tellStall tells that no rank gets on, and ends the job if that was asked for.
+func (j *job) tellStall(what string, all []where.Answer) {
+	what += " (-stall)"
+	if !j.Stall.End {
+		j.tell(what, fewLines, all)
+		return
+	}
+	cause, _ := where.Cause(all)
+	j.tell(what, fewLines, all)
+	j.conclude(jobenv.StatusTimeout, errors.New(strings.TrimSuffix(what+": "+cause, ": ")))
+	j.terminate(syscall.SIGTERM)
+}
+
+// silence is what is known of process p, which has not answered.
+func (j *job) silence(p int, proc process, there bool) where.Answer {
 	switch rk := &j.ranks[p]; {
 	case !rk.live && !slices.Contains(j.dump.asked, p):
 		if rk.cause != "" {
-			return "has ended before: " + rk.cause
+			return where.Answer{State: where.Ended, Text: "has ended before: " + rk.cause}
 		}
-		return "has ended before"
+		return where.Answer{State: where.Ended, Text: "has ended before"}
+	case rk.live && j.memory.State(p) == Finished:
+		return where.Answer{State: where.Ended, Text: "has left the job"}
 	case j.memory.State(p) <= Joined:
 		if there {
-			return "has not attached; the process is " + proc.describe()
+			return where.Answer{Text: "has not attached; the process is " + proc.describe()}
 		}
-		return "has not attached"
+		return where.Answer{Text: "has not attached"}
+	case there && proc.stopped():
+		return where.Answer{State: where.Stopped, Text: "does not answer; the process is " + proc.describe() + " (kill -CONT lets it go on)"}
 	case there:
-		return "does not answer; the process is " + proc.describe()
+		return where.Answer{Text: "does not answer; the process is " + proc.describe()}
 	}
-	return "ended without an answer"
-}
-
-// An answer is what is known of where a rank waits.
-type answer struct {
-	rank       int
-	name, text string
-}
-
-// report lays answers out: a line for each rank or, if that is more than most, a line for
-// all ranks whose answers differ in numbers only, with the answer of the first of them.
-func report(all []answer, most int) (lines []string) {
-	if len(all) <= most {
-		for _, a := range all {
-			lines = append(lines, a.name+": "+a.text)
-		}
-		return lines
-	}
-	ranks := map[string][]int{}
-	var first []answer
-	var kinds []string
-	for _, a := range all {
-		kind := number.ReplaceAllString(a.text, "#")
-		if ranks[kind] == nil {
-			first, kinds = append(first, a), append(kinds, kind)
-		}
-		ranks[kind] = append(ranks[kind], a.rank)
-	}
-	for i, a := range first {
-		name := a.name
-		if rs := ranks[kinds[i]]; len(rs) > 1 {
-			name = fmt.Sprintf("ranks %s (%d), as %s", spans(rs), len(rs), a.name)
-		}
-		lines = append(lines, name+": "+a.text)
-	}
-	return lines
-}
-
-var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
-
-// spans is an ascending list of ranks as messages have it, such as 0-2, 7, of which at most
-// eight parts are named.
-func spans(ranks []int) string {
-	var parts []string
-	for i := 0; i < len(ranks); {
-		k := i + 1
-		for k < len(ranks) && ranks[k] == ranks[k-1]+1 {
-			k++
-		}
-		if len(parts) == 8 {
-			return strings.Join(parts, ", ") + ", ..."
-		}
-		part := strconv.Itoa(ranks[i])
-		if k > i+1 {
-			part += "-" + strconv.Itoa(ranks[k-1])
-		}
-		parts, i = append(parts, part), k
-	}
-	return strings.Join(parts, ", ")
+	return where.Answer{State: where.Ended, Text: "ended without an answer"}
 }
 
 // endWhenQuiet ends the ranks when none has written anything for a while.

@@ -277,13 +277,37 @@ func (st *stream) hurry() {
 
 func (st *stream) accept(b []byte) {
 	if st.copy != nil {
-		if _, err := st.copy.Write(b); err != nil {
+		if _, err := st.copy.Write(withoutAnswers(b)); err != nil {
 			st.copyTo(err)
 			st.copy.Close()
 			st.copy = nil
 		}
 	}
 	st.feed(b)
+}
+
+// withoutAnswers is b without the lines that are for the launcher.
+func withoutAnswers(b []byte) []byte {
+	if !bytes.Contains(b, []byte(jobenv.WhereLine)) {
+		return b
+	}
+	var rest []byte
+	for line := range bytes.Lines(b) {
+		if at := answerIn(line); at >= 0 {
+			line = line[:at]
+		}
+		rest = append(rest, line...)
+	}
+	return rest
+}
+
+// answerIn is where in line a rank's answer begins, or -1: the program may have begun the line.
+func answerIn(line []byte) int {
+	at := bytes.Index(line, []byte(jobenv.WhereLine))
+	if at >= 0 && !bytes.Contains(line[at:], []byte(jobenv.WhereWaits)) {
+		return -1
+	}
+	return at
 }
 
 // feed takes the next bytes.
@@ -413,6 +437,10 @@ func (st *stream) pass(b []byte) {
 				line = b[:i+1]
 			}
 			b = b[len(line):]
+			if at := answerIn(line); at > 0 && !h.keep {
+				st.write(line[:at])
+				line = line[at:]
+			}
 			switch {
 			case h.take(line):
 			case !h.keep:
@@ -425,7 +453,7 @@ func (st *stream) pass(b []byte) {
 		}
 		return
 	}
-	st.write(b)
+	st.write(withoutAnswers(b))
 }
 
 func (st *stream) write(b []byte) { st.sink.emit(st, b) }
@@ -489,7 +517,10 @@ func (st *stream) hold(need int, keep bool) *held {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if len(st.buf) > 0 { // an unfinished line belongs to the time before
-		st.write(append(st.buf, '\n'))
+		if keep {
+			st.buf = append(st.buf, '\n')
+		}
+		st.write(st.buf)
 		st.buf, st.seen = nil, 0
 	}
 	st.held = h

@@ -332,31 +332,6 @@ func TestHoldPicksTheAnswer(t *testing.T) {
 	}
 }
 
-// A report has a line for each rank, or where they are many for all that answer alike.
-func TestReport(t *testing.T) {
-	var all []answer
-	for r := range 30 {
-		a := answer{r, fmt.Sprintf("rank %d (pid %d)", r, 100+r), fmt.Sprintf("barrier phase 3: waiting for rank %d; slept %d times", r^1, 7*r)}
-		if r == 4 {
-			a.text = "not waiting"
-		}
-		all = append(all, a)
-	}
-	want := []string{
-		"ranks 0-3, 5-29 (29), as rank 0 (pid 100): barrier phase 3: waiting for rank 1; slept 0 times",
-		"rank 4 (pid 104): not waiting",
-	}
-	if got := report(all, 29); !slices.Equal(got, want) {
-		t.Errorf("it says %q", got)
-	}
-	if got := report(all, 30); len(got) != 30 || got[4] != want[1] {
-		t.Errorf("it says %q", got)
-	}
-	if got := spans([]int{1, 3, 5, 7, 9, 11, 13, 14, 16, 18}); got != "1, 3, 5, 7, 9, 11, 13-14, 16, ..." {
-		t.Errorf("it says %q", got)
-	}
-}
-
 type brokenWriter struct{ calls int }
 
 func (w *brokenWriter) Write([]byte) (int, error) { w.calls++; return 0, errors.New("full") }

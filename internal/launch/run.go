@@ -22,6 +22,7 @@ import (
 	"github.com/argon-go/argon/internal/job/env"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/simrecord"
+	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/awake"
@@ -130,6 +131,10 @@ type job struct {
 	verdict   error     // why the launcher ended the job, if not because of a rank
 	status    int       // status that goes with verdict
 	question  *question // that ranks are answering, or nil
+	begun     time.Time
+	watcher   where.Watch      // whether ranks get on
+	stall     <-chan time.Time // asks them
+	deaf      int              // how often none has answered that
 	dump      dump
 	thirst    sync.Once // the first demand of rank 0 for input from elsewhere
 	grace     <-chan time.Time
@@ -344,10 +349,16 @@ func (j *job) loop(ctx context.Context) {
 		defer t.Stop()
 		stillTick = t.C
 	}
+	j.begun, j.watcher.Stall = time.Now(), j.Stall
+	if j.Stall.After > 0 && (!j.Quiet || j.Stall.End) {
+		j.stall = awake.After(j.watcher.Every())
+	}
 	done := ctx.Done()
 	j.happen()
 	for j.live > 0 {
 		select {
+		case <-j.stall:
+			j.lookStall()
 		case <-children:
 			inside.reap()
 		case <-j.eventful:
@@ -577,7 +588,8 @@ func (j *job) signal(sig syscall.Signal) {
 		}
 		j.askAside(min(askTime, j.AnswerGrace), &question{head: name, most: fewLines, then: end})
 	case syscall.SIGUSR1:
-		if j.question == nil && !j.ending {
+		if (j.question == nil || j.question.silent) && !j.ending {
+			j.rearm()
 			j.askAside(j.AnswerGrace, &question{head: "SIGUSR1", most: fewLines})
 		}
 	case syscall.SIGQUIT:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 )
 
 // CheckValues reports, as Check does, the values in environ that the variable of that
@@ -64,6 +65,12 @@ func number(least, most int) func(string) bool {
 		n, err := strconv.Atoi(s)
 		return err == nil && n >= least && n <= most && s[0] != '+'
 	}
+}
+
+// stall is the form of where.Stall.
+func stall(s string) bool {
+	_, err := where.ParseStall(s)
+	return err == nil
 }
 
 // maxBytes is the most memory that addresses reach, segment.MaxAttach.

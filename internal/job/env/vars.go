@@ -312,6 +312,15 @@ var Vars = [...]Var{
 		Form:    boolean,
 	},
 	{
+		Name: "ARGON_STALL", Readers: "conduits/boot internal/launch",
+		Meaning: "say why when no rank gets on",
+		Text:    "When no rank has got on for so long (no message handled, no operation ended, none computes), gasrun, or a job in one process, says once which rank is the cause and where each is, and goes on; of ranks that wait for each other after seconds. `,end` ends the job then. Under other launchers nothing looks.",
+		Range:   "a time such as `30s`, `30s,end`, or `0` for never",
+		Default: "`30s`",
+		Also:    "`-stall`",
+		Form:    stall,
+	},
+	{
 		Name: "ARGON_FREEZE", Readers: "conduits/boot", Values: flag,
 		Meaning: "stop before joining, for a debugger",
 		Text:    "1: the process stops before it joins, for a debugger.",
