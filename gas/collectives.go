@@ -126,19 +126,19 @@ func BroadcastNB[T any](g Group, root int, s []T) (Future[[]T], error) {
 // root's s, as [Reduce] does; the other ranks' s is garbage afterwards. Root and
 // length are the same on all ranks.
 func ReduceSlice[T any](g Group, root int, s []T, op func(a, b T) T) error {
-	return makeCall[T](g, "ReduceSlice", collective.Reduce(root, bytesOf(s)), combining(op))
+	return makeCall[T](g, "ReduceSlice", collective.Reduce(root, bytesOf(s)).InElements(sizeOf[T]()), combining(op))
 }
 
 // ReduceNB is collective: it begins a [ReduceSlice], whose result is s on root and nil
 // elsewhere; see [AllReduceNB].
 func ReduceNB[T any](g Group, root int, s []T, op func(a, b T) T) (Future[[]T], error) {
-	return beginSlice(g, "ReduceNB", collective.Reduce(root, bytesOf(s)), combining(op), atRoot(g, root, s))
+	return beginSlice(g, "ReduceNB", collective.Reduce(root, bytesOf(s)).InElements(sizeOf[T]()), combining(op), atRoot(g, root, s))
 }
 
 // AllReduceSlice is collective: it combines the s of all ranks element by element,
 // as [Reduce] does, into every rank's s. The length is the same on all ranks.
 func AllReduceSlice[T any](g Group, s []T, op func(a, b T) T) error {
-	return makeCall[T](g, "AllReduceSlice", collective.AllReduceElements(sizeOf[T](), bytesOf(s)), combining(op))
+	return makeCall[T](g, "AllReduceSlice", collective.AllReduce(bytesOf(s)).InElements(sizeOf[T]()), combining(op))
 }
 
 // AllReduceNB is collective: it begins an [AllReduceSlice] and returns at once. The result, s, is in
@@ -160,20 +160,20 @@ func AllReduceSlice[T any](g Group, s []T, op func(a, b T) T) error {
 // call cannot end, Wait returns a [*PeerError] that names it. A Future that
 // is never waited for keeps its place in a table; a team is deleted when none of its calls is under way.
 func AllReduceNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
-	return beginSlice(g, "AllReduceNB", collective.AllReduceElements(sizeOf[T](), bytesOf(s)), combining(op), s)
+	return beginSlice(g, "AllReduceNB", collective.AllReduce(bytesOf(s)).InElements(sizeOf[T]()), combining(op), s)
 }
 
 // ReduceScatter is collective: it combines the all of all ranks element by element, as
 // [Reduce] to rank 0 does, and leaves block r of that in the own of rank r. all has Size
 // blocks as long as own, the same length everywhere, and is garbage afterwards.
 func ReduceScatter[T any](g Group, all, own []T, op func(a, b T) T) error {
-	return makeCall[T](g, "ReduceScatter", collective.ReduceScatter(bytesOf(all), bytesOf(own)), combining(op))
+	return makeCall[T](g, "ReduceScatter", collective.ReduceScatter(bytesOf(all), bytesOf(own)).InElements(sizeOf[T]()), combining(op))
 }
 
 // ReduceScatterNB is collective: it begins a [ReduceScatter], whose result is own; see
 // [AllReduceNB].
 func ReduceScatterNB[T any](g Group, all, own []T, op func(a, b T) T) (Future[[]T], error) {
-	return beginSlice(g, "ReduceScatterNB", collective.ReduceScatter(bytesOf(all), bytesOf(own)), combining(op), own)
+	return beginSlice(g, "ReduceScatterNB", collective.ReduceScatter(bytesOf(all), bytesOf(own)).InElements(sizeOf[T]()), combining(op), own)
 }
 
 // GatherSlice is collective: it copies the own of all ranks into root's all, one behind
@@ -230,13 +230,13 @@ func AllToAllNB[T any](g Group, out, in []T) (Future[[]T], error) {
 // by element into s, in order of their ranks; see [ExclusiveScan]. The length is the same
 // on all ranks.
 func InclusiveScanSlice[T any](g Group, s []T, op func(a, b T) T) error {
-	return makeCall[T](g, "InclusiveScanSlice", collective.Scan(bytesOf(s)), prepending(op))
+	return makeCall[T](g, "InclusiveScanSlice", collective.Scan(bytesOf(s)).InElements(sizeOf[T]()), prepending(op))
 }
 
 // InclusiveScanNB is collective: it begins an [InclusiveScanSlice], whose result is s;
 // see [AllReduceNB].
 func InclusiveScanNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
-	return beginSlice(g, "InclusiveScanNB", collective.Scan(bytesOf(s)), prepending(op), s)
+	return beginSlice(g, "InclusiveScanNB", collective.Scan(bytesOf(s)).InElements(sizeOf[T]()), prepending(op), s)
 }
 
 // ExclusiveScanSlice is collective: it combines the s of all ranks below this one element by
@@ -244,7 +244,7 @@ func InclusiveScanNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], err
 // The length is the same on all ranks.
 func ExclusiveScanSlice[T any](g Group, s []T, op func(a, b T) T) error {
 	before := make([]T, len(s))
-	err := makeCall[T](g, "ExclusiveScanSlice", collective.ExclusiveScan(bytesOf(s), bytesOf(before)), prepending(op))
+	err := makeCall[T](g, "ExclusiveScanSlice", collective.ExclusiveScan(bytesOf(s), bytesOf(before)).InElements(sizeOf[T]()), prepending(op))
 	if err == nil {
 		bulk.CopySlice(s, before)
 	}
@@ -255,7 +255,7 @@ func ExclusiveScanSlice[T any](g Group, s []T, op func(a, b T) T) error {
 // see [AllReduceNB].
 func ExclusiveScanNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
 	before := make([]T, len(s))
-	return beginCall[T](g, "ExclusiveScanNB", collective.ExclusiveScan(bytesOf(s), bytesOf(before)), prepending(op), func([][]byte) []T {
+	return beginCall[T](g, "ExclusiveScanNB", collective.ExclusiveScan(bytesOf(s), bytesOf(before)).InElements(sizeOf[T]()), prepending(op), func([][]byte) []T {
 		bulk.CopySlice(s, before)
 		return s
 	})

@@ -161,6 +161,9 @@ func (c *Member) wrong(a *Call) string {
 		return fmt.Sprintf("root %d out of range: the %s has ranks 0..%d", a.root, of, c.size-1)
 	}
 	n, all := len(a.own), len(a.all)
+	if a.elements && (a.elem <= 0 || a.elem > math.MaxInt32 || !multiple(n, a.elem)) {
+		return fmt.Sprintf("%d bytes in elements of %d: the former is a multiple of the latter, which is 1 to %d", n, a.elem, math.MaxInt32)
+	}
 	switch a.kind {
 	case kindGather, kindScatter, kindAllGather, kindReduceScatter:
 		ofRoot := a.kind == kindGather || a.kind == kindScatter
@@ -175,10 +178,6 @@ func (c *Member) wrong(a *Call) string {
 	case kindExclusiveScan:
 		if all != n {
 			return fmt.Sprintf("results of %d bytes for %d bytes: both have one length", all, n)
-		}
-	case kindAllReduce:
-		if a.elements && (a.elem <= 0 || a.elem > math.MaxInt32 || !multiple(n, a.elem)) {
-			return fmt.Sprintf("%d bytes in elements of %d: the former is a multiple of the latter, which is 1 to %d", n, a.elem, math.MaxInt32)
 		}
 	case kindGatherV, kindAllGatherV:
 		return a.wrongUnits(0, a.own)
@@ -233,15 +232,16 @@ func Reduce(root int, acc []byte) *Call { return &Call{kind: kindReduce, root: r
 // bytes everywhere.
 func AllReduce(acc []byte) *Call { return &Call{kind: kindAllReduce, own: acc} }
 
-// AllReduceElements is AllReduce of an acc that consists of elements of elem bytes, for
+// InElements has a, a reduction, of data that consists of elements of elem bytes, for
 // each of which the result depends on this element of all ranks alone. combine may be
 // called with any number of elements, where acc begins as in doing so for all of them or a
-// multiple of 8 bytes later. Of acc of 2 KiB for each rank and more, each rank combines
-// a part and sends it to all others: that moves 2 (Size-1)/Size times the bytes
-// of acc into and out of each rank, where AllReduce moves log2(Size) times as many through
-// rank 0. The result is the same. elem is the same on all ranks.
-func AllReduceElements(elem int, acc []byte) *Call {
-	return &Call{kind: kindAllReduce, elements: true, elem: elem, own: acc}
+// multiple of 8 bytes later: ranks combine parts for each other. An AllReduce by messages of 2 KiB for each rank and more
+// moves 2 (Size-1)/Size times the bytes
+// of acc into and out of each rank then, where it moves log2(Size) times as many through
+// rank 0 otherwise. The result is the same. elem is the same on all ranks.
+func (a *Call) InElements(elem int) *Call {
+	a.elements, a.elem = true, elem
+	return a
 }
 
 // ReduceScatter combines the all of all ranks and leaves block r of that in the own of

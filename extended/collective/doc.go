@@ -54,7 +54,7 @@
 // Data move along binomial trees (and scans and exchanges along a dissemination
 // pattern), so every transfer is between ranks whose distance is a power of two
 // modulo the job's size, and a rank has O(log Size) of them in a call. AllGather, Exchange,
-// AllReduceElements and ReduceScatter send blocks of 2 KiB and more directly to the ranks that
+// ReduceScatter and an AllReduce in elements send blocks of 2 KiB and more directly to the ranks that
 // want them, as ExchangeV does with all: that is Size - 1 transfers of a rank, in which no
 // byte goes by way of a third one. Sums of a direct reduction are made in the order of the tree, so that
 // they have the same bits. Where several
@@ -73,11 +73,14 @@
 // to the call of the one before, and compares what they were called for.
 //
 // What does not fit a slot goes by staging, memory of each rank that the conduit has for
-// this (conduits.SystemStaging): a rank copies there what others need, and they read it in place. An AllReduceElements has each
-// rank combine a part of the elements of all, and all copy the parts: two rounds, in which no message is
-// sent. What is longer than half of the staging takes several times as many. AllReduce, whose data cannot be cut, goes so as far as it
-// fits that half. The staging of a rank of conduit shm is 1 MiB, and less in jobs of more than 64 ranks, whose
-// stagings are 64 MiB together, but for 64 KiB that each has at least; what is touched of it is real memory. Above 16 ranks calls of
+// this (conduits.SystemStaging), if the call waits: a rank copies there what others need, and they read it in place, in a round that
+// ends with a flag of each rank. No message is sent. Reductions in elements have each
+// rank combine a part of the elements of all, and those that want the result copy the parts: two rounds. What is longer than half of the
+// staging takes several times as many; a reduction whose data cannot be cut goes so as far as it
+// fits. Calls of lengths that differ (GatherV and its kin) go by messages.
+//
+// The staging of a rank of conduit shm is 1 MiB, and less in jobs of more than 64 ranks, whose
+// stagings are 64 MiB together, but for 64 KiB that each has at least; what is touched of it is real memory. Above 16 ranks, calls of
 // less than 2 KiB for each rank keep to messages.
 //
 // Where the conduit's cards have a barrier and its switches replicate messages

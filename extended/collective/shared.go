@@ -380,16 +380,16 @@ func (s *shared) take(g *group, a *Call, combine Combine) {
 	case kindReduceScatter:
 		fold(a.own, room, c.size, combine, func(k int, block []byte) { g.slots[k].takeBlock(c.rank, block) })
 	case kindScan, kindExclusiveScan:
-		g.scan(c.rank, a.own, a.all, room, combine)
+		scan(c.rank, a.own, a.all, room, combine, func(r int, block []byte) { g.slots[r].take(block) })
 	}
 }
 
-// scan is work.scan, of rank and those below it, round by round as there.
-func (g *group) scan(rank int, acc, before, room []byte, prepend Combine) {
+// scan is work.scan, of rank and those below it, whose blocks take gives, round by round as there.
+func scan(rank int, acc, before, room []byte, prepend Combine, take func(r int, block []byte)) {
 	stride := strideOf(len(acc))
 	at := func(r int) []byte { return room[r*stride:][:len(acc)] }
 	for r := range rank + 1 {
-		g.slots[r].take(at(r))
+		take(r, at(r))
 	}
 	for by := 1; by <= rank; by *= 2 {
 		switch {

@@ -23,11 +23,11 @@ func (c *Member) AllReduceNB(acc []byte, combine Combine) (Handle, error) {
 }
 
 func (c *Member) AllReduceElements(elem int, acc []byte, combine Combine) error {
-	return c.Do(AllReduceElements(elem, acc), combine)
+	return c.Do(AllReduce(acc).InElements(elem), combine)
 }
 
 func (c *Member) AllReduceElementsNB(elem int, acc []byte, combine Combine) (Handle, error) {
-	return c.Begin(AllReduceElements(elem, acc), combine)
+	return c.Begin(AllReduce(acc).InElements(elem), combine)
 }
 
 func (c *Member) ReduceScatter(all, own []byte, combine Combine) error {

@@ -86,33 +86,51 @@ func (s *shared) staged(a *Call) *staging {
 	if s == nil {
 		return nil
 	}
-	n, size, cut := s.c.size, len(a.own), a.elem > 0
-	least := directBlock // of n blocks each of so many bytes there are as many messages
-	if n <= flatRanks {
-		least = 0
-	}
+	// A half has so many blocks, which have to be there as a whole, unless pieces of step bytes do.
+	n, block, blocks, step, reduces := s.c.size, len(a.own), 1, 8*a.elem, true
 	switch a.kind {
-	case kindAllReduce:
+	case kindAllReduce, kindReduce, kindScan, kindExclusiveScan:
+	case kindReduceScatter:
+		blocks = n
+	case kindBroadcast, kindGather, kindAllGather:
+		reduces = false
+	case kindScatter:
+		blocks, reduces = n, false
+	case kindExchange:
+		block, blocks, reduces = block/n, n, false
 	default:
 		return nil
 	}
-	if size < least*n || size == 0 || a.kind&kindNB != 0 {
+	switch {
+	case block == 0, n > flatRanks && (block < directBlock || reduces && block*blocks < n*directBlock):
+		// Each rank looks at all others, where a tree of messages is log(n) deep.
 		return nil
+	case n > fanIn && !a.kind.waitsForAll() && a.kind != kindScan && a.kind != kindExclusiveScan && block*blocks <= sharedBytes:
+		return nil // see shared.of
 	}
 	if !s.hasStaging {
 		s.staging, s.hasStaging = newStaging(s.c, s.ep), true
 	}
-	t := s.staging
-	if t == nil || size > t.room() && (!cut || 8*a.elem*n > t.room()) {
+	switch t := s.staging; {
+	case t == nil, t.room() < n*lineBytes, reduces && (step == 0 || n*step > t.room()) && strideOf(block)*blocks > t.room():
 		return nil
+	default:
+		return t
 	}
-	return t
 }
 
 // doStaged makes call a.
 func (s *shared) doStaged(t *staging, a *Call, combine Combine) error {
 	t.round = 0
-	return s.reduceStaged(t, a, combine)
+	switch a.kind {
+	case kindAllReduce, kindReduce:
+		return s.reduceStaged(t, a, combine)
+	case kindReduceScatter:
+		return s.reduceScatterStaged(t, a, combine)
+	case kindScan, kindExclusiveScan:
+		return s.scanStaged(t, a, combine)
+	}
+	return s.moveStaged(t, a)
 }
 
 // open begins a round, and returns the half that this rank fills for it.
@@ -124,8 +142,15 @@ func (s *shared) open(t *staging) ([]byte, error) {
 	return t.of(s.c.rank), nil
 }
 
-// post says that this rank has filled its half. alone says that others wait for this rank alone.
-func (s *shared) post(t *staging, alone bool) {
+// Which ranks wait in a round for what a rank has filled.
+const (
+	waitAll   = iota // for all of them, or it is the root that does
+	waitAlone        // for this one alone
+	waitBelow        // for those below them, and themselves
+)
+
+// post says that this rank has filled its half, or has nothing to fill in.
+func (s *shared) post(t *staging, wait int) {
 	g := &t.levels[0][t.phase&1]
 	d, mine := s.c.call, g.slots[g.at]
 	conc.Release64(plain(&mine[stagedSize]), d.size)
@@ -139,8 +164,12 @@ func (s *shared) post(t *staging, alone bool) {
 		return
 	}
 	// The stores of all ranks have one order, and the last in it sees all others here.
-	if mine[0].Store(word); alone || s.owed.lacking() < 0 {
+	mine[0].Store(word)
+	switch below := (awaited{g: g, word: word, to: s.c.rank + 1}); {
+	case wait == waitAlone || s.owed.lacking() < 0:
 		s.wakeFrom(0)
+	case wait == waitBelow && below.lacking() < 0:
+		s.wakeFrom(s.c.rank + 1)
 	}
 }
 
@@ -164,13 +193,234 @@ func (s *shared) filled(from, to int) error {
 	return nil
 }
 
+// moveStaged is a call that combines nothing.
+func (s *shared) moveStaged(t *staging, a *Call) error {
+	n, me, block := s.c.size, s.c.rank, len(a.own)
+	give, get, from, to, wait := wholly(a.own), evenly(a.all, block), 0, n, waitAll
+	gives, step := true, t.room()
+	switch a.kind {
+	case kindBroadcast:
+		get, from, to, wait = give, a.root, a.root+1, waitAlone
+		step = min(step, max(castAtOnce, (block/4+lineBytes)&^(lineBytes-1)))
+	case kindScatter:
+		give, get, from, to, wait = get, give, a.root, a.root+1, waitAlone
+	case kindGather:
+		if gives = me != a.root; gives {
+			to = 0
+		}
+	case kindExchange:
+		block /= n
+		give, get = evenly(a.own, block), evenly(a.all, block)
+	}
+	if wait == waitAlone && me != a.root {
+		gives, wait = false, waitAll
+	}
+	each := give.stride > 0 // rank has a block of its own
+	if each {
+		step = step / n &^ (lineBytes - 1)
+	}
+	for off := 0; off < block; off += step {
+		k := min(step, block-off)
+		half, err := s.open(t)
+		switch {
+		case err != nil:
+			return err
+		case gives && !each:
+			bulk.Copy(half, give.of(me)[off:][:k])
+		case gives:
+			for r := range n {
+				if r != me {
+					bulk.Copy(half[r*step:], give.of(r)[off:][:k])
+				}
+			}
+		}
+		if s.post(t, wait); from <= me && me < to {
+			copyOther(get.of(me)[off:], give.of(me)[off:][:k])
+		}
+		if err := s.filled(from, to); err != nil {
+			return err
+		}
+		for r := me + 1; r < me+n; r++ { // ranks read in different order
+			r := around(r, 0, n)
+			if r < from || r >= to {
+				continue
+			}
+			in := t.of(r)
+			if each {
+				in = in[me*step:]
+			}
+			bulk.Copy(get.of(r)[off:], in[:k])
+		}
+	}
+	return nil
+}
+
+// reduceStaged is a reduction to one rank or to all.
+func (s *shared) reduceStaged(t *staging, a *Call, combine Combine) error {
+	c, acc, step := s.c, a.own, 8*a.elem
+	o := operands{buf: &c.waitingWork().kept, rank: c.rank, atOnce: len(acc)}
+	if step > 0 {
+		o.atOnce = max(foldAtOnce/step, 1) * step
+	}
+	everywhere := a.kind == kindAllReduce
+	if !everywhere {
+		o.root = a.root
+	}
+	if len(acc) <= t.room() && (step == 0 || c.size*step > t.room() || (c.size-1)*len(acc) <= foldWhole) {
+		return s.reduceWhole(t, acc, &o, everywhere, combine)
+	}
+	for most := t.room() / step * step; len(acc) > 0; {
+		part := acc[:min(most, len(acc))]
+		acc = acc[len(part):]
+		if err := s.reducePart(t, part, step, &o, everywhere, combine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reduceWhole is a reduction of acc, which a half has room for, in one round: the ranks that want the result combine all.
+func (s *shared) reduceWhole(t *staging, acc []byte, o *operands, everywhere bool, combine Combine) error {
+	wants := everywhere || o.root == o.rank
+	half, err := s.open(t)
+	if err != nil {
+		return err
+	}
+	if o.halves = t.halves[t.phase&1]; everywhere || !wants {
+		bulk.Copy(half, acc)
+	} else {
+		o.mine = acc // whose place is the first
+	}
+	if s.post(t, waitAll); !wants {
+		return nil
+	}
+	if err := s.filled(0, s.c.size); err != nil {
+		return err
+	}
+	o.fold(acc, combine)
+	return nil
+}
+
+// reducePart is a reduction of acc, which a half has room for, in two rounds: each rank combines a piece, and those that want the
+// result copy all pieces.
+func (s *shared) reducePart(t *staging, acc []byte, step int, o *operands, everywhere bool, combine Combine) error {
+	n := s.c.size
+	half, err := s.open(t)
+	if err != nil {
+		return err
+	}
+	all := evenly(acc, ((len(acc)+step-1)/step+n-1)/n*step)
+	own := all.of(o.rank)
+	o.halves, o.off, o.mine = t.halves[t.phase&1], min(o.rank*all.stride, len(acc)), nil
+	if atWord(own) {
+		o.mine = own
+		bulk.Copy(half, acc[:o.off])
+		bulk.Copy(half[o.off+len(own):], acc[o.off+len(own):])
+	} else {
+		bulk.Copy(half, acc)
+	}
+	s.post(t, waitAll)
+	if err := s.filled(0, n); err != nil {
+		return err
+	}
+	wants := everywhere || o.root == o.rank
+	if half, err = s.open(t); err != nil {
+		return err
+	}
+	o.fold(half[:len(own)], combine)
+	if s.post(t, waitAll); !wants {
+		return nil
+	}
+	bulk.Copy(own, half[:len(own)])
+	if err := s.filled(0, n); err != nil {
+		return err
+	}
+	for r := o.rank + 1; r < o.rank+n; r++ {
+		r := around(r, 0, n)
+		bulk.Copy(all.of(r), t.of(r))
+	}
+	return nil
+}
+
+// reduceScatterStaged is a reduction with scatter: a rank combines the blocks that it gets.
+func (s *shared) reduceScatterStaged(t *staging, a *Call, combine Combine) error {
+	n, me, block := s.c.size, s.c.rank, len(a.own)
+	o := operands{buf: &s.c.waitingWork().kept, rank: me, atOnce: block}
+	stride := strideOf(block)
+	if step := 8 * a.elem; step > 0 {
+		o.atOnce = max(foldAtOnce/step, 1) * step
+		stride = min(stride, t.room()/n/step*step)
+	}
+	all := evenly(a.all, block)
+	for off := 0; off < block; off += stride {
+		k := min(stride, block-off)
+		half, err := s.open(t)
+		if err != nil {
+			return err
+		}
+		o.halves, o.off, o.mine = t.halves[t.phase&1], me*stride, all.of(me)[off:][:k]
+		if !atWord(o.mine) || &a.own[0] == &all.of(me)[0] {
+			bulk.Copy(half[o.off:], o.mine)
+			o.mine = nil
+		}
+		for r := range n {
+			if r != me {
+				bulk.Copy(half[r*stride:], all.of(r)[off:][:k])
+			}
+		}
+		s.post(t, waitAll)
+		if err := s.filled(0, n); err != nil {
+			return err
+		}
+		o.fold(a.own[off:][:k], combine)
+	}
+	return nil
+}
+
+// scanStaged is a scan: a rank reads what those below it give.
+func (s *shared) scanStaged(t *staging, a *Call, combine Combine) error {
+	acc, before, me := a.own, a.all, s.c.rank
+	atOnce := len(acc)
+	if step := 8 * a.elem; step > 0 {
+		atOnce = max(min(t.room(), roomKept/s.c.size)/step, 1) * step
+	}
+	for off := 0; off < len(acc); off += atOnce {
+		k := min(atOnce, len(acc)-off)
+		half, err := s.open(t)
+		if err != nil {
+			return err
+		}
+		bulk.Copy(half, acc[off:][:k])
+		s.post(t, waitBelow)
+		if err := s.filled(0, me+1); err != nil {
+			return err
+		}
+		var b []byte
+		if before != nil {
+			b = before[off:][:k]
+		}
+		room := words(&s.c.waitingWork().kept, (me+1)*strideOf(k))
+		scan(me, acc[off:][:k], b, room, combine, func(r int, block []byte) { bulk.Copy(block, t.of(r)) })
+	}
+	return nil
+}
+
+// copyOther copies from to to, unless they are the same.
+func copyOther(to, from []byte) {
+	if &to[0] != &from[0] {
+		bulk.Copy(to, from)
+	}
+}
+
 // operands are blocks of all ranks that are combined in the order of the tree whose root is rank root: in the halves
 // of a parity, from byte off on, and this rank's in mine if that is not nil.
 type operands struct {
 	halves     [][]byte
 	mine       []byte
+	buf        *[]uint64 // for what lies between
 	rank, root int
 	off        int
+	atOnce     int // bytes of each block that are combined at once
 }
 
 // at is the block at a place, n bytes from byte k on.
@@ -182,20 +432,18 @@ func (o *operands) at(place, k, n int) []byte {
 	return o.halves[r][o.off+k:][:n]
 }
 
-// fold leaves the combination of all blocks in acc, pieces of so many bytes at once. buf is for what lies between.
-func (o *operands) fold(acc []byte, atOnce int, buf *[]uint64, combine Combine) {
-	atOnce = min(atOnce, len(acc))
-	room := words(buf, bits.Len(uint(len(o.halves)))*strideOf(atOnce))
-	for k := 0; k < len(acc); k += atOnce {
-		n := min(atOnce, len(acc)-k)
-		o.foldFrom(acc[k:][:n], room, k, 0, len(o.halves), combine)
+// fold leaves the combination of all blocks in acc.
+func (o *operands) fold(acc []byte, combine Combine) {
+	room := words(o.buf, bits.Len(uint(len(o.halves)))*strideOf(min(o.atOnce, len(acc))))
+	for k := 0; k < len(acc); k += o.atOnce {
+		o.foldFrom(acc[k:min(k+o.atOnce, len(acc))], room, k, 0, len(o.halves), combine)
 	}
 }
 
 // foldFrom is fold of the piece from byte k on of the blocks of the places from place on, span of them at most.
 func (o *operands) foldFrom(acc, room []byte, k, place, span int, combine Combine) {
 	size, n := len(o.halves), len(acc)
-	bulk.Copy(acc, o.at(place, k, n))
+	copyOther(acc, o.at(place, k, n))
 	for d := 1; d < span && place+d < size; d *= 2 {
 		in := room[:n]
 		if d == 1 || place+d+1 == size {
@@ -205,74 +453,4 @@ func (o *operands) foldFrom(acc, room []byte, k, place, span int, combine Combin
 		}
 		combine(acc, in)
 	}
-}
-
-// reduceStaged is an all-reduction.
-func (s *shared) reduceStaged(t *staging, a *Call, combine Combine) error {
-	c, acc := s.c, a.own
-	n, room := c.size, t.room()
-	kept := &c.waitingWork().kept
-	atOnce, step := len(acc), 8*a.elem
-	if step > 0 {
-		atOnce = max(foldAtOnce/step, 1) * step
-	}
-	if len(acc) <= room && (step == 0 || (n-1)*len(acc) <= foldWhole) {
-		half, err := s.open(t)
-		if err != nil {
-			return err
-		}
-		bulk.Copy(half, acc)
-		s.post(t, false)
-		if err := s.filled(0, n); err != nil {
-			return err
-		}
-		o := operands{halves: t.halves[t.phase&1], rank: c.rank}
-		o.fold(acc, atOnce, kept, combine)
-		return nil
-	}
-	for most := room / step * step; len(acc) > 0; {
-		part := acc[:min(most, len(acc))]
-		acc = acc[len(part):]
-		if err := s.reducePart(t, part, step, atOnce, kept, combine); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reducePart is an all-reduction of acc, which a half has room for: each rank combines a piece of it.
-func (s *shared) reducePart(t *staging, acc []byte, step, atOnce int, kept *[]uint64, combine Combine) error {
-	c := s.c
-	half, err := s.open(t)
-	if err != nil {
-		return err
-	}
-	all := evenly(acc, ((len(acc)+step-1)/step+c.size-1)/c.size*step)
-	own := all.of(c.rank)
-	at := min(c.rank*all.stride, len(acc))
-	o := operands{halves: t.halves[t.phase&1], rank: c.rank, off: at}
-	if atWord(own) {
-		o.mine = own
-		bulk.Copy(half, acc[:at])
-		bulk.Copy(half[at+len(own):], acc[at+len(own):])
-	} else {
-		bulk.Copy(half, acc)
-	}
-	s.post(t, false)
-	if err := s.filled(0, c.size); err != nil {
-		return err
-	}
-	if half, err = s.open(t); err != nil {
-		return err
-	}
-	o.fold(half[:len(own)], atOnce, kept, combine)
-	s.post(t, false)
-	if err := s.filled(0, c.size); err != nil {
-		return err
-	}
-	for k := range c.size {
-		r := around(c.rank, k, c.size)
-		bulk.Copy(all.of(r), t.of(r))
-	}
-	return nil
 }
