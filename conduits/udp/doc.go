@@ -8,7 +8,7 @@
 //
 // [Join] opens the rank of a process in a job of processes, on any number of
 // hosts. The ranks meet at a rendezvous (package internal/rendezvous), which gives
-// each a table of all addresses and incarnations, and tells it later when all have
+// each a table of all addresses, incarnations and public keys, and tells it later when all have
 // attached, which have left, and that the job has failed. Of a rank that it has never
 // talked to, a rank keeps nothing beside that rank's entry in the table.
 //
@@ -56,8 +56,8 @@
 //
 // # Addresses and strangers
 //
-// Datagrams are sealed with a key that only this job has, made of the job's key
-// and a random number of the rendezvous. The rank that a datagram is from is the one that its seal
+// Datagrams are sealed with a key that only the two ranks have, made of the job's key,
+// a random number of the rendezvous and what the two have announced there. The rank that a datagram is from is the one that its seal
 // says, not its address: so a peer behind a translation of addresses is heard. But
 // datagrams are sent to the address in the table and nowhere else, whatever comes
 // from where. The table says the incarnation of each rank as well: any other one

@@ -135,7 +135,7 @@ func describe(c seal.Counts) string {
 		{seal.Malformed, c.Malformed},
 		{seal.WrongDestination, c.WrongDestination},
 		{seal.UnknownRank, c.UnknownRank},
-		{seal.OldIncarnation, c.OldIncarnation},
+		{seal.OtherIncarnation, c.OtherIncarnation},
 		{seal.BadTag, c.BadTag},
 		{seal.Replayed, c.Replayed},
 		{seal.TooOld, c.TooOld},

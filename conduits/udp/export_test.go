@@ -1,6 +1,9 @@
 package udp
 
 import (
+	"crypto/ecdh"
+	"crypto/sha256"
+	"fmt"
 	"strings"
 	"time"
 
@@ -46,12 +49,30 @@ func sealings(n int, m seal.Mode) func(rank int) *sealing {
 			panic(err)
 		}
 		incarnation := func(rank int) uint64 { return uint64(rank) + 1000 }
-		s, err := seal.New(key, rank, n, incarnation(rank), m)
+		return sealingOf(key, rank, n, incarnation(rank), m, incarnation)
+	}
+}
+
+// sealingOf makes what seals a rank's datagrams, in a run that may be another than the job has.
+func sealingOf(key jobkey.Key, rank, n int, own uint64, m seal.Mode, incarnation func(rank int) uint64) *sealing {
+	private := func(rank int, incarnation uint64) *ecdh.PrivateKey { // the same in all tests
+		b := sha256.Sum256(fmt.Appendf(nil, "%d %d", rank, incarnation))
+		k, err := ecdh.X25519().NewPrivateKey(b[:])
 		if err != nil {
 			panic(err)
 		}
-		return &sealing{s: s, size: n, incarnation: incarnation}
+		return k
 	}
+	s, err := seal.New(seal.Config{
+		Key: key, Rank: rank, Size: n, Mode: m, Incarnation: own, Private: private(rank, own),
+		Peer: func(rank int) (uint64, []byte) {
+			return incarnation(rank), private(rank, incarnation(rank)).PublicKey().Bytes()
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return &sealing{s: s}
 }
 
 // Simulate opens the ranks of a job on the simulator's sockets, with faults.

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"context"
+	"crypto/ecdh"
 	"fmt"
 	"net"
 	"net/netip"
@@ -136,19 +137,25 @@ func open(j conduits.Job, lim conduits.Limits, o options, setup rendezvous.Setup
 		datagram = strconv.Itoa(o.datagram)
 	}
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	private, err := seal.NewPrivate(o.mode)
+	if err != nil {
+		return nil, err
+	}
 	hello := rendezvous.Hello{
 		Rank: j.Rank, Size: j.Size, Host: o.host, Port: local.Port(), Addr: addr,
 		Incarnation: seal.NewIncarnation(),
-		Agree: fmt.Sprintf("udp 2, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d",
+		Agree: fmt.Sprintf("udp 3, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d",
 			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment),
 	}
 	m := newMember(j.Rank, j.Size)
 	m.heard, m.host, m.dead = j.Failed, describeHost(o.host), o.dead
-	var err error
+	if private != nil {
+		hello.Public = private.PublicKey().Bytes()
+	}
 	if m.client, err = setup.Join(context.Background(), hello, m.events()); err != nil {
 		return nil, err
 	}
-	e, err := m.start(lim, o, setup.Key, hello.Incarnation, conn)
+	e, err := m.start(lim, o, setup.Key, hello.Incarnation, private, conn)
 	if err != nil {
 		m.client.Fail(j.Rank, errs.CarriedStatus(err), err.Error())
 		_ = m.client.Close()
@@ -172,7 +179,7 @@ func (table) source(netip.AddrPort) (int, bool) { return -1, true }
 const nearRTT = 5 * time.Millisecond
 
 // start makes the endpoint.
-func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnation uint64, conn *net.UDPConn) (*Endpoint, error) {
+func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnation uint64, private *ecdh.PrivateKey, conn *net.UDPConn) (*Endpoint, error) {
 	one, mates, err := m.hosts(conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4())
 	if err != nil {
 		return nil, err
@@ -186,7 +193,10 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		}
 	}
 	instance := m.client.Instance()
-	s, err := seal.New(key.ForJob(instance[:]), m.rank, m.size, incarnation, o.mode)
+	s, err := seal.New(seal.Config{
+		Key: key.ForJob(instance[:]), Rank: m.rank, Size: m.size, Mode: o.mode, Incarnation: incarnation, Private: private,
+		Peer: func(rank int) (uint64, []byte) { return m.client.Incarnation(rank), m.client.Public(rank) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +213,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	}
 	near := func(rank int) bool { return m.client.Host(rank) == m.client.Host(m.rank) }
 	a := &sealing{
-		s: s, size: m.size, most: most, incarnation: m.client.Incarnation,
+		s: s, most: most,
 		exhausted: func(err error) { m.fail(m.rank, err) },
 	}
 	e, err := newEndpoint(m, l, lim, a, engine.Config{

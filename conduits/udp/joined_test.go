@@ -110,12 +110,8 @@ func TestMemoryPerRank(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		s, err := seal.New(jobkey.New(), 1, n, 1, seal.Authenticated)
-		if err != nil {
-			t.Fatal(err)
-		}
 		m := newMember(1, n)
-		e, err := newEndpoint(m, l, lim, &sealing{s: s, size: n, incarnation: func(int) uint64 { return 1 }}, engine.Config{Rank: 1, Size: n, Epoch: 1})
+		e, err := newEndpoint(m, l, lim, sealingOf(jobkey.New(), 1, n, 1, seal.Authenticated, func(int) uint64 { return 1 }), engine.Config{Rank: 1, Size: n, Epoch: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

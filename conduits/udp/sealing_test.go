@@ -20,11 +20,9 @@ import (
 // incarnation life(r).
 func lives(t testing.TB, rank int, own uint64, mode seal.Mode, key jobkey.Key) *sealing {
 	t.Helper()
-	s, err := seal.New(key, rank, 3, own, mode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &sealing{s: s, size: 3, most: 65507, incarnation: life}
+	a := sealingOf(key, rank, 3, own, mode, life)
+	a.most = 65507
+	return a
 }
 
 func life(rank int) uint64 { return uint64(rank)*10 + 5 }
@@ -77,7 +75,7 @@ func TestIncarnations(t *testing.T) {
 				// What was found right of one rank is so of no other.
 				refuse(a, "rank 2 in rank 1's incarnation "+met, sealed(t, lives(t, 2, life(1), mode, key), 0, "x"))
 			}
-			if c := a.refused().OldIncarnation; c != refused {
+			if c := a.refused().OtherIncarnation; c != refused {
 				t.Errorf("%d of %d were refused for their incarnation", c, refused)
 			}
 			// Before anything is heard of rank 1, what is sent to it opens in no other
@@ -164,10 +162,7 @@ func TestStrangers(t *testing.T) {
 	e0 := eps[0].(*joinedHere)
 	to := e0.client.Addr(0)
 	rnd := rand.New(rand.NewPCG(1, 1))
-	other, err := seal.New(jobkey.New(), 1, n, e0.client.Incarnation(1), seal.Authenticated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := sealingOf(jobkey.New(), 1, n, e0.client.Incarnation(1), seal.Authenticated, e0.client.Incarnation)
 	got := make([]counter, n)
 	var wg sync.WaitGroup
 	for r, ep := range eps {
@@ -187,7 +182,7 @@ func TestStrangers(t *testing.T) {
 							b[i] = byte(rnd.Uint32())
 						}
 						if rnd.IntN(2) == 0 { // well formed, with another key
-							b, _ = other.Seal(nil, 0, b)
+							b, _ = other.s.Seal(nil, 0, b)
 						}
 						if _, err := stranger.WriteToUDPAddrPort(b, to); err != nil {
 							t.Error(err)

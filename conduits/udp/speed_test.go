@@ -73,11 +73,7 @@ func speedJob(t testing.TB, c engine.Config, sealed bool, loss float64) []*Endpo
 		if sealed {
 			mode = seal.Authenticated
 		}
-		s, err := seal.New(key, r, 2, 5, mode)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := &sealing{s: s, size: 2, incarnation: func(int) uint64 { return 5 }}
+		a := sealingOf(key, r, 2, 5, mode, func(int) uint64 { return 5 })
 		c.Rank, c.Size, c.Epoch, c.DeadTime = r, 2, 1, time.Hour
 		e, err := newEndpoint(seat{b, r, spawn}, lk, lim, a, c)
 		if err != nil {

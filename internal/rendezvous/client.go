@@ -41,6 +41,9 @@ type Hello struct {
 	Addr netip.Addr
 	// Incarnation is the number of its run, see package seal.
 	Incarnation uint64
+	// Public is what it announces of a key of its own, see package seal: nothing, or as many
+	// bytes as all ranks, at most MaxPublic.
+	Public []byte
 	// Agree is a text that must be equal on all ranks, such as "argon 1, datagram
 	// 1400". At most MaxAgree bytes.
 	Agree string
@@ -52,9 +55,10 @@ type Hello struct {
 
 // The longest texts of a Hello, bytes.
 const (
-	MaxHost  = 255
-	MaxJob   = 255
-	MaxAgree = 1024
+	MaxHost   = 255
+	MaxJob    = 255
+	MaxPublic = 255
+	MaxAgree  = 1024
 )
 
 // Events are called as the job goes on, one at a time, in the same order as the
@@ -72,7 +76,7 @@ type Events struct {
 }
 
 // A Client is one rank's connection to the rendezvous. Its methods may be called
-// by any goroutine. Addr, Incarnation, Host and Segment panic if there is no such
+// by any goroutine. Addr, Incarnation, Public, Host and Segment panic if there is no such
 // rank.
 type Client struct {
 	server string
@@ -183,6 +187,8 @@ func (h *Hello) check() error {
 		return errs.BadArg("rendezvous: the name of the host has %d bytes, at most %d are allowed", len(h.Host), MaxHost)
 	case len(h.Job) > MaxJob:
 		return errs.BadArg("rendezvous: the name of the job has %d bytes, at most %d are allowed", len(h.Job), MaxJob)
+	case len(h.Public) > MaxPublic:
+		return errs.BadArg("rendezvous: a public key of %d bytes, at most %d are allowed", len(h.Public), MaxPublic)
 	case len(h.Agree) > MaxAgree:
 		return errs.BadArg("rendezvous: Hello.Agree has %d bytes, at most %d are allowed", len(h.Agree), MaxAgree)
 	case h.Addr.IsUnspecified():
@@ -385,6 +391,12 @@ func (c *Client) Addr(rank int) netip.AddrPort {
 
 // Incarnation is the one that rank has said in its Hello.
 func (c *Client) Incarnation(rank int) uint64 { return c.table.incarnation.at(rank) }
+
+// Public is what rank has announced in its Hello. It must not be written to.
+func (c *Client) Public(rank int) []byte {
+	n := len(c.table.public) / c.table.size
+	return c.table.public[rank*n:][:n:n]
+}
 
 // Host numbers the hosts from 0 in the order of their first ranks: ranks of
 // which it is equal share one.

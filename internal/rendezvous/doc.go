@@ -10,7 +10,7 @@
 // # What a rank does
 //
 // It says [Hello] and waits until all have; then it knows the address,
-// incarnation and host of every rank. It announces its segment ([Client.Attach])
+// incarnation, public key and host of every rank. It announces its segment ([Client.Attach])
 // and hears when all have ([Events.Attached]). At the end it leaves
 // ([Client.Leave]) and closes.
 //
@@ -61,7 +61,7 @@
 // other's public key with its own, and TLS proves that the private one is there.
 // Nothing else of a certificate counts, so that no authority, no host name and no
 // clock matters. A holder of the job's key is trusted, as the datagrams trust
-// it: it may say that it is any rank. What it sends is still checked, and bounded,
+// it: it may say that it is any rank, as long as that has not come. What it sends is still checked, and bounded,
 // for it may be another version, or mad.
 //
 // A stranger costs the service a slot of 256 for at most 10 s, at most 16 KiB of
@@ -85,7 +85,7 @@
 // rank come
 //
 //	hello     version, rank, size, incarnation, port, address, host, job,
-//	          agree
+//	          public key, agree
 //	attach    size, rights
 //	put, get  number, key, value; forget  number
 //	fail      rank, status, cause
@@ -121,12 +121,13 @@
 //	port         0 to 2
 //	incarnation  5, if clocks differ by less than 18 minutes (it is a time in ns)
 //	host         0 to 2
+//	public key   32 with udp's seals, else none
 //	segment      0, if all are of equal size, else up to 8
 //	rights       0, if all are equal, else up to 4
 //
-// that is 8 to 11 bytes per rank in every process, and nothing else per rank: 8.0
+// that is 8 to 11 bytes per rank in every process, 40 to 43 with public keys, and nothing else per rank: 8.0 and 40.0
 // measured at 9,900 ranks. Each of n ranks must hear of n addresses, so that the
-// service sends n² times that: 0.8 GB in all for 10,000 ranks.
+// service sends n² times that: 4 GB in all for 10,000 ranks.
 //
 // Ranks that leave are told of in turns: the first at once, those that leave while
 // the others are being told in the next turn, together. No turn comes sooner

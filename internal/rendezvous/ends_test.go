@@ -151,7 +151,7 @@ func TestProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := setup.Join(t.Context(), Hello{Rank: 1, Size: 2, Host: "h", Port: 1, Agree: "argon test"}, Events{}); err != nil {
+		if _, err := setup.Join(t.Context(), Hello{Rank: 1, Size: 2, Host: "h", Port: 1, Public: make([]byte, 32), Agree: "argon test"}, Events{}); err != nil {
 			t.Fatal(err)
 		}
 		select {} // until it is killed

@@ -1,6 +1,7 @@
 package rendezvous
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func serveOn(t *testing.T, l net.Listener, c ServerConfig) *job {
 func (j *job) hello(rank int) Hello {
 	return Hello{
 		Rank: rank, Size: j.c.Size, Host: fmt.Sprint("host", rank/4), Port: uint16(2000 + rank),
-		Incarnation: 1<<60 + uint64(rank)*uint64(rank), Agree: "argon test",
+		Incarnation: 1<<60 + uint64(rank)*uint64(rank), Public: fmt.Appendf(nil, "%32d", rank), Agree: "argon test",
 	}
 }
 
@@ -179,7 +180,7 @@ func TestJob(t *testing.T) {
 			if a := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), h.Port); c.Addr(r) != a {
 				t.Errorf("rank %d: rank %d is at %v, want %v", c.rank, r, c.Addr(r), a)
 			}
-			if c.Incarnation(r) != h.Incarnation || c.Host(r) != r/4 {
+			if c.Incarnation(r) != h.Incarnation || c.Host(r) != r/4 || !bytes.Equal(c.Public(r), h.Public) {
 				t.Errorf("rank %d: rank %d has incarnation %d and host %d", c.rank, r, c.Incarnation(r), c.Host(r))
 			}
 		}

@@ -138,6 +138,7 @@ type Server struct {
 	joined   int                   // seats that have ever been taken
 	agree    string                // what the first rank to join has said
 	agreed   int                   // that rank
+	public   int                   // bytes that each rank announces of its key
 	hosts    map[string]uint16     // number of each host, in order of arrival
 
 	attached       int
@@ -173,6 +174,7 @@ type seat struct {
 	host        uint16
 	addr        netip.Addr
 	incarnation uint64
+	public      []byte
 	pid         uint32
 	processes   uint64 // among which pid is one
 	segment     segment
@@ -595,11 +597,13 @@ func (s *Server) admit(conn net.Conn, e *list.Element, t *tls.Conn, k kind, body
 		return refuse(h.Rank, "rank %d came twice: from %v of host %q and from %v of host %q%s", h.Rank, seat.from, s.hostName(seat.host), from, h.Host, hint)
 	case s.joined > 0 && h.Agree != s.agree:
 		return refuse(h.Rank, "rank %d has %q and rank %d has %q; all must have the same", s.agreed, s.agree, h.Rank, h.Agree)
+	case s.joined > 0 && len(h.Public) != s.public:
+		return refuse(h.Rank, "rank %d has announced %d bytes of a public key and rank %d %d; all must be of one version", h.Rank, len(h.Public), s.agreed, s.public)
 	case !h.Addr.IsValid():
 		return refuse(h.Rank, "rank %d has no address", h.Rank)
 	}
 	if s.joined == 0 {
-		s.agree, s.agreed = h.Agree, h.Rank
+		s.agree, s.agreed, s.public = h.Agree, h.Rank, len(h.Public)
 	}
 	host, known := s.hosts[h.Host]
 	if !known {
@@ -609,7 +613,7 @@ func (s *Server) admit(conn net.Conn, e *list.Element, t *tls.Conn, k kind, body
 	seat.state = Joined
 	seat.loop = !h.chosen && h.Addr.IsLoopback()
 	seat.port, seat.host, seat.addr, seat.incarnation = h.Port, host, h.Addr, h.Incarnation
-	seat.pid, seat.processes = h.pid, h.processes
+	seat.pid, seat.processes, seat.public = h.pid, h.processes, slices.Clone(h.Public)
 	seat.from, seat.at = from, addrPort(conn.LocalAddr()).Addr()
 	p := &peer{rank: h.Rank, conn: conn, gets: map[uint32]string{}}
 	p.out.w, p.out.next = t, func() []byte { return s.next(p) }
@@ -656,6 +660,7 @@ func (s *Server) table(viewer int) []byte {
 		port        = make([]uint16, n)
 		incarnation = make([]uint64, n)
 		host        = make([]uint16, n)
+		public      []byte
 	)
 	for i := range s.seats {
 		q := &s.seats[i]
@@ -676,8 +681,9 @@ func (s *Server) table(viewer int) []byte {
 			hosts[q.host] = uint16(len(hosts))
 		}
 		addr[i], incarnation[i], host[i] = numbers[a], q.incarnation, hosts[q.host]
+		public = append(public, q.public...)
 	}
-	return appendTable(nil, addrs, addr, port, incarnation, host)
+	return appendTable(nil, addrs, addr, port, incarnation, host, public)
 }
 
 // impatient is called when ranks have been missing for too long.

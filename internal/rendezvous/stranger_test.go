@@ -384,6 +384,7 @@ func TestMisfits(t *testing.T) {
 			2,
 			[]string{"rank 1", `"datagram 1400"`, "rank 2", `"datagram 9000"`},
 		},
+		"public": {nil, func(h *Hello) { h.Public = nil }, 2, []string{"rank 2", "0 bytes", "rank 1", "32"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var l log

@@ -68,8 +68,8 @@ func (c *column) at(i int) uint64 {
 }
 
 // table has the addresses and incarnations of all ranks, once they have joined: with one
-// address per host and clocks that are a second apart, up to 11 bytes per rank,
-// and 24 per address.
+// address per host and clocks that are a second apart, up to 11 bytes per rank, 24 per address, and what
+// ranks have announced.
 type table struct {
 	size        int
 	addrs       []netip.Addr
@@ -77,10 +77,11 @@ type table struct {
 	port        column
 	incarnation column
 	host        column
+	public      []byte // of all ranks, equally many bytes of each, perhaps none
 }
 
 // appendTable has addrs distinct, and addr index them.
-func appendTable(b []byte, addrs []netip.Addr, addr, port []uint16, incarnation []uint64, host []uint16) []byte {
+func appendTable(b []byte, addrs []netip.Addr, addr, port []uint16, incarnation []uint64, host []uint16, public []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(addr)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(addrs)))
 	for _, a := range addrs {
@@ -89,11 +90,12 @@ func appendTable(b []byte, addrs []netip.Addr, addr, port []uint16, incarnation 
 	b = appendColumn(b, addr)
 	b = appendColumn(b, port)
 	b = appendColumn(b, incarnation)
-	return appendColumn(b, host)
+	b = appendColumn(b, host)
+	return append(append(b, byte(len(public)/len(addr))), public...)
 }
 
 // maxTable is the longest table of size ranks, bytes.
-func maxTable(size int) int { return 8 + 4*columnHeader + size*(17+2+2+8+2) }
+func maxTable(size int) int { return 8 + 4*columnHeader + 1 + size*(17+2+2+8+2+MaxPublic) }
 
 // parseTable keeps parts of b.
 func parseTable(b []byte, size int) (*table, error) {
@@ -115,6 +117,7 @@ func parseTable(b []byte, size int) (*table, error) {
 	t.port = p.column(size, 1<<16)
 	t.incarnation = p.column(size, 0)
 	t.host = p.column(size, uint64(size))
+	t.public = p.bytes(size * int(p.u8()))
 	if !p.done() {
 		return nil, fmt.Errorf("a table of %d ranks that is not well-formed", size)
 	}

@@ -73,11 +73,13 @@ func TestTable(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.IntRange(1, 6), rapid.IntRange(100, 400)).Draw(t, "size")
+		public := rapid.OneOf(rapid.Just(0), rapid.Just(32), rapid.IntRange(0, MaxPublic)).Draw(t, "bytes announced")
 		s := &Server{c: ServerConfig{Size: size}, seats: make([]seat, size)}
 		for i := range s.seats {
 			s.seats[i] = seat{
 				addr: rapid.SampledFrom(ips).Draw(t, "addr"), port: rapid.Uint16().Draw(t, "port"),
 				host: rapid.Uint16Range(0, 9).Draw(t, "host"), incarnation: rapid.Uint64().Draw(t, "incarnation"),
+				public:  rapid.SliceOfN(rapid.Byte(), public, public).Draw(t, "announced"),
 				segment: segment{rapid.Uint64().Draw(t, "segment"), rapid.Uint32().Draw(t, "rights")},
 			}
 		}
@@ -94,6 +96,9 @@ func TestTable(t *testing.T) {
 		for i, q := range s.seats {
 			if _, ok := hosts[q.host]; !ok {
 				hosts[q.host] = len(hosts)
+			}
+			if !bytes.Equal(c.Public(i), q.public) {
+				t.Fatalf("rank %d has announced %x; read %x", i, q.public, c.Public(i))
 			}
 			if c.Addr(i) != netip.AddrPortFrom(q.addr, q.port) || c.Incarnation(i) != q.incarnation || c.Host(i) != hosts[q.host] {
 				t.Fatalf("rank %d is %+v; read %v, %d, %d (want host %d)", i, q, c.Addr(i), c.Incarnation(i), c.Host(i), hosts[q.host])
@@ -176,7 +181,7 @@ func again(t *testing.T, b []byte, ok bool, encode func([]byte) []byte) {
 }
 
 func FuzzHello(f *testing.F) {
-	h := hello{Hello{1, 4, "host", 7, netip.MustParseAddr("10.0.0.1"), 5, "agree", "job"}, true, 77, 1 << 63}
+	h := hello{Hello{1, 4, "host", 7, netip.MustParseAddr("10.0.0.1"), 5, []byte{1, 2}, "agree", "job"}, true, 77, 1 << 63}
 	f.Add(h.append(nil))
 	h.Addr = netip.MustParseAddr("fd00::1")
 	f.Add(h.append(nil))
@@ -308,8 +313,8 @@ func FuzzPart(f *testing.F) {
 
 func FuzzTable(f *testing.F) {
 	a := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}
-	f.Add(appendTable(nil, a, []uint16{0, 1, 0}, []uint16{1, 2, 3}, []uint64{1, 1 << 60, 7}, []uint16{0, 1, 0}), 3)
-	f.Add(appendTable(nil, a[:1], []uint16{0}, []uint16{1}, []uint64{1}, []uint16{0}), 1)
+	f.Add(appendTable(nil, a, []uint16{0, 1, 0}, []uint16{1, 2, 3}, []uint64{1, 1 << 60, 7}, []uint16{0, 1, 0}, []byte("abcdef")), 3)
+	f.Add(appendTable(nil, a[:1], []uint16{0}, []uint16{1}, []uint64{1}, []uint16{0}, nil), 1)
 	f.Fuzz(func(t *testing.T, b []byte, size int) {
 		if size < 1 || size > 1<<10 {
 			return
@@ -327,6 +332,7 @@ func FuzzTable(f *testing.F) {
 				t.Errorf("rank %d on host %d", r, h)
 			}
 			c.Incarnation(r)
+			c.Public(r)
 		}
 	})
 }
@@ -381,7 +387,7 @@ func FuzzFrame(f *testing.F) {
 // FuzzHandle has a rank receive whatever a service with the key may send, in any
 // order: it must not do more than give up.
 func FuzzHandle(f *testing.F) {
-	tab := parts(kTable, appendTable(nil, []netip.Addr{netip.MustParseAddr("10.0.0.1")}, []uint16{0, 0}, []uint16{1, 2}, []uint64{1, 2}, []uint16{0, 1}))
+	tab := parts(kTable, appendTable(nil, []netip.Addr{netip.MustParseAddr("10.0.0.1")}, []uint16{0, 0}, []uint16{1, 2}, []uint64{1, 2}, []uint16{0, 1}, nil))
 	seg := parts(kAttached, appendSegments(nil, []uint64{1, 2}, []uint32{1, 2}))
 	fail := frame(nil, kFailed, (&failure{1, 2, "x"}).append)
 	left := frame(nil, kLeft, func(b []byte) []byte { return appendRanks(b, []uint16{0, 1}) })

@@ -15,7 +15,7 @@ import (
 // version of the messages below; both sides must have the same. Other versions
 // must understand that they are refused, so that kinds keep their numbers, a hello
 // its beginning, and a refusal its form.
-const version = 4
+const version = 5
 
 // A frame is a length of 4 bytes, which counts what follows it, a kind, and the
 // message's body. Numbers are big-endian.
@@ -219,6 +219,7 @@ func (h *hello) append(b []byte) []byte {
 	b = appendAddr(b, h.Addr)
 	b = append(append(b, byte(len(h.Host))), h.Host...)
 	b = append(append(b, byte(len(h.Job))), h.Job...)
+	b = append(append(b, byte(len(h.Public))), h.Public...)
 	return append(b, h.Agree...)
 }
 
@@ -245,6 +246,7 @@ func parseHello(b []byte) (h hello, v uint16, ok bool) {
 	h.Addr = p.addr()
 	h.Host = string(p.bytes(int(p.u8())))
 	h.Job = string(p.bytes(int(p.u8())))
+	h.Public = p.bytes(int(p.u8()))
 	h.Agree = string(p.rest(MaxAgree))
 	return h, v, p.done() && c <= 1
 }

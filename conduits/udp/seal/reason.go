@@ -23,8 +23,8 @@ const (
 	WrongDestination
 	// UnknownRank: it claims a source that the job does not have.
 	UnknownRank
-	// OldIncarnation: the source has been restarted since.
-	OldIncarnation
+	// OtherIncarnation: of another run of the source than the job has.
+	OtherIncarnation
 	// BadTag: forged, damaged, or sealed with another key.
 	BadTag
 	// Replayed: authentic, and opened before.
@@ -37,7 +37,7 @@ const (
 
 var reasons = [numReasons]string{
 	"accepted", "too short", "malformed", "wrong destination", "unknown rank",
-	"old incarnation", "bad tag", "replayed", "too old",
+	"other incarnation", "bad tag", "replayed", "too old",
 }
 
 // String names the reason.
@@ -54,7 +54,7 @@ type Counts struct {
 	Malformed        uint64
 	WrongDestination uint64
 	UnknownRank      uint64
-	OldIncarnation   uint64
+	OtherIncarnation uint64
 	BadTag           uint64
 	Replayed         uint64
 	TooOld           uint64
@@ -63,7 +63,7 @@ type Counts struct {
 // Total is the number of datagrams refused, whatever the reason.
 func (c Counts) Total() uint64 {
 	return c.TooShort + c.Malformed + c.WrongDestination + c.UnknownRank +
-		c.OldIncarnation + c.BadTag + c.Replayed + c.TooOld
+		c.OtherIncarnation + c.BadTag + c.Replayed + c.TooOld
 }
 
 // counters count refusals by reason.
@@ -75,7 +75,7 @@ func (c *counters) counts() Counts {
 		Malformed:        c[Malformed].Load(),
 		WrongDestination: c[WrongDestination].Load(),
 		UnknownRank:      c[UnknownRank].Load(),
-		OldIncarnation:   c[OldIncarnation].Load(),
+		OtherIncarnation: c[OtherIncarnation].Load(),
 		BadTag:           c[BadTag].Load(),
 		Replayed:         c[Replayed].Load(),
 		TooOld:           c[TooOld].Load(),

@@ -3,7 +3,11 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/ecdh"
 	"crypto/fips140"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
@@ -69,14 +73,12 @@ func ParseMode(s string) (Mode, error) {
 //	| tag, 16 bytes (not in mode None)              |
 //	+-----------------------------------------------+
 //
-// Bytes 4 to 16 are the nonce: no two datagrams of one source and incarnation,
-// hence under one key, share it. The tag covers everything before it. The ticket is a
-// tag of 32 bits of the header alone. That of a datagram of up to shortBytes proves that
-// a holder of the key made this source and incarnation up, before a key is derived for
-// them. That of a longer one covers all of its header and its length, so that a stranger
+// Bytes 4 to 16 are the nonce: no two datagrams of a pair of ranks, which share a key, have the same, since
+// the two directions have different destinations. The tag covers everything before it. The ticket is a
+// tag of 32 bits of the header alone, under the job's key. That of a datagram of up to shortBytes proves that
+// a rank of the job has made the header up, before a key is derived for the source. That of a longer one covers all of its header and its length, so that a stranger
 // cannot have 65,000 bytes hashed for a header copied from elsewhere: a ticket is 24 ns,
-// a tag of so many bytes 7,900. The epoch is the destination's incarnation as far as the
-// source knew it, in 32 bits, or 0.
+// a tag of so many bytes 7,900. The epoch is the destination's incarnation in 32 bits.
 const (
 	atFormat      = 0
 	atDestination = 4
@@ -91,14 +93,15 @@ const (
 	cipherKeySize = 16 // AES-128; see the package comment for the choice
 
 	// format is the version in the high four bits, the mode in the low four.
-	version = 2
+	version = 3
 
 	// shortBytes is the longest datagram whose ticket says nothing of it.
 	shortBytes = 2048
 
-	// maxBlocks is how many blocks a sender may put through its cipher, and so
-	// bounds its counters too.
-	maxBlocks = 1 << 48
+	// maxBlocks is how many blocks each rank of a pair may put through their cipher.
+	maxBlocks = 1 << 47
+	// maxCounter is above all counters; a ticket has 48 bits of them.
+	maxCounter = 1 << 48
 )
 
 const (
@@ -110,6 +113,8 @@ const (
 	MaxDatagram = 65535 - 8
 	// MaxRanks is the largest size of a job.
 	MaxRanks = 1 << 24
+	// PublicSize is the length of what a rank announces of its key, bytes.
+	PublicSize = 32
 )
 
 // Overhead is by how many bytes a datagram is longer than its payload.
@@ -125,24 +130,44 @@ func Overhead(m Mode) int {
 // nanoseconds.
 func NewIncarnation() uint64 { return uint64(time.Now().UnixNano()) }
 
+// NewPrivate makes the private key of a run of a rank, which stays in its process; the others
+// are told its PublicKey. Mode None has none. The error is ErrNotSupported if the process is
+// confined to ciphers that package seal does not use.
+func NewPrivate(mode Mode) (*ecdh.PrivateKey, error) {
+	if mode == None {
+		return nil, nil
+	}
+	if fips140.Enforced() {
+		return nil, errs.NotSupported("seal: mode %v in a process with GODEBUG=fips140=only, which takes AES-GCM with random nonces alone", mode)
+	}
+	return ecdh.X25519().GenerateKey(rand.Reader)
+}
+
+// Config is what a Sealer is made of.
+type Config struct {
+	Key        jobkey.Key // of the job; mode None ignores it
+	Rank, Size int
+	Mode       Mode
+	// Incarnation is the number of this run, not 0, and never the same twice for a rank: see NewIncarnation.
+	Incarnation uint64
+	// Private is this run's key, see NewPrivate.
+	Private *ecdh.PrivateKey
+	// Peer returns what a rank of the job has announced: its incarnation and, but in mode None, its
+	// public key of PublicSize bytes. It is called when that rank is met, by any goroutine, and once
+	// and again until then for each datagram that claims to be of it.
+	Peer func(rank int) (incarnation uint64, public []byte)
+}
+
 // A Sealer seals and opens the datagrams of one rank. Any number of goroutines
-// may use it at once: sealing shares two atomic counters, opening a short lock
-// per source. What is remembered of a peer (about 70 bytes, and 1.4 KiB once it
-// was heard) lives as long as the Sealer.
+// may use it at once: sealing shares two atomic counters per destination, opening a short lock
+// per source. What is remembered of a peer that was sealed to or heard (1.5 KiB) lives as long as the Sealer.
 type Sealer struct {
-	rank        uint32
-	size        uint32
-	mode        Mode
-	format      byte
-	incarnation uint64
-	prefix      block  // of its own tickets
-	ticket      uint32 // of datagrams of up to shortBytes
-	epoch       uint32
+	c      Config
+	format byte
+	prefix block  // of its own tickets
+	ticket uint32 // of datagrams of up to shortBytes
+	epoch  uint32
 
-	key  jobkey.Key
-	aead cipher.AEAD // this rank's own; nil in mode None
-
-	blocks  atomic.Uint64 // sealed so far, of maxBlocks
 	refused counters
 
 	peers atomic.Pointer[table]
@@ -154,19 +179,14 @@ type Sealer struct {
 
 // A peer is a rank that was sealed to, or that was heard.
 type peer struct {
-	rank    uint32
-	counter atomic.Uint64          // of the next datagram to it
-	source  atomic.Pointer[source] // its incarnation as far as known; nil before
-
-	mu        sync.Mutex
-	candidate *source // another incarnation, with a ticket but without a datagram yet
-}
-
-// A source is one incarnation of a peer.
-type source struct {
+	rank        uint32
+	epoch       uint32
 	incarnation uint64
-	aead        cipher.AEAD // nil in mode None
+	aead        cipher.AEAD // of the pair; nil in mode None, and if the rank has announced no point of the curve
 	prefix      block       // of its tickets
+
+	counter atomic.Uint64 // of the next datagram to it
+	blocks  atomic.Uint64 // sealed so far, of maxBlocks
 
 	mu      sync.Mutex
 	seen    window
@@ -176,64 +196,75 @@ type source struct {
 // block is the unit of a ticket's cipher.
 type block [aes.BlockSize]byte
 
-// New makes the sealer of a rank of a job of size ranks, in its incarnation,
-// which is not 0 and never occurs twice with the same key and rank: see
-// NewIncarnation. Mode None ignores key, the others need one. The error is ErrBadArg, which
-// names the argument, or ErrNotSupported if the process is confined to ciphers that package
-// seal does not use.
-func New(key jobkey.Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error) {
+// New makes a sealer. The error is ErrBadArg, which names what is wrong in c.
+func New(c Config) (*Sealer, error) {
 	switch {
-	case size < 1 || size > MaxRanks:
-		return nil, errs.BadArg("seal: %d ranks; a job has 1 to %d", size, MaxRanks)
-	case rank < 0 || rank >= size:
-		return nil, errs.BadArg("seal: rank %d in a job of %d", rank, size)
-	case incarnation == 0:
-		return nil, errs.BadArg("seal: incarnation 0 of rank %d; they start at 1 (NewIncarnation)", rank)
-	case mode >= numModes:
-		return nil, errs.BadArg("seal: no mode %d; the last is %d", mode, numModes-1)
-	case mode != None && !key.Valid():
-		return nil, errs.BadArg("seal: mode %v needs a job key; set %s, or name mode %v", mode, jobenv.JobKeyFile, None)
-	case mode != None && fips140.Enforced():
-		return nil, errs.NotSupported("seal: mode %v in a process with GODEBUG=fips140=only, which takes AES-GCM with random nonces alone", mode)
+	case c.Size < 1 || c.Size > MaxRanks:
+		return nil, errs.BadArg("seal: %d ranks; a job has 1 to %d", c.Size, MaxRanks)
+	case c.Rank < 0 || c.Rank >= c.Size:
+		return nil, errs.BadArg("seal: rank %d in a job of %d", c.Rank, c.Size)
+	case c.Incarnation == 0:
+		return nil, errs.BadArg("seal: incarnation 0 of rank %d; they start at 1 (NewIncarnation)", c.Rank)
+	case c.Mode >= numModes:
+		return nil, errs.BadArg("seal: no mode %d; the last is %d", c.Mode, numModes-1)
+	case c.Mode != None && !c.Key.Valid():
+		return nil, errs.BadArg("seal: mode %v needs a job key; set %s, or name mode %v", c.Mode, jobenv.JobKeyFile, None)
+	case c.Mode != None && c.Private == nil:
+		return nil, errs.BadArg("seal: mode %v needs a private key (NewPrivate)", c.Mode)
+	case c.Peer == nil:
+		return nil, errs.BadArg("seal: nothing tells what the ranks have announced (Config.Peer)")
 	}
-	s := &Sealer{
-		rank: uint32(rank), size: uint32(size), mode: mode,
-		format:      version<<4 | byte(mode),
-		incarnation: incarnation,
-		epoch:       epochOf(incarnation),
-	}
+	s := &Sealer{c: c, format: version<<4 | byte(c.Mode), epoch: epochOf(c.Incarnation)}
 	s.peers.Store(newTable(8))
-	if mode != None {
-		s.key = key
-		s.aead = newAEAD(senderKey(key, mode, s.rank, incarnation))
-		s.tickets = newBlock(key.Derive("ticket", []byte{byte(mode)}, cipherKeySize))
-		s.prefix = s.prefixOf(s.rank, incarnation)
+	if c.Mode != None {
+		s.tickets = newBlock(c.Key.Derive("ticket", []byte{byte(c.Mode)}, cipherKeySize))
+		s.prefix = s.prefixOf(uint32(c.Rank), c.Incarnation)
 		s.ticket = s.ticketOf(&s.scratch, &s.prefix, nil)
 	}
 	return s, nil
 }
 
-// senderKey derives from a job's key what source, in that incarnation, seals with.
-func senderKey(key jobkey.Key, mode Mode, source uint32, incarnation uint64) []byte {
-	var c [13]byte
-	c[0] = byte(mode)
-	binary.BigEndian.PutUint32(c[1:], source)
-	binary.BigEndian.PutUint64(c[5:], incarnation)
-	return key.Derive("sender", c[:], cipherKeySize)
+// pairKey derives what this rank and another, in that incarnation and with that public key, seal for each
+// other: from the job's key, so that it is of this job, and from what only the two can compute
+// (X25519, RFC 7748). It is nil if that cannot be.
+func (s *Sealer) pairKey(rank uint32, incarnation uint64, public []byte) []byte {
+	p, err := ecdh.X25519().NewPublicKey(public)
+	if err != nil {
+		return nil
+	}
+	secret, err := s.c.Private.ECDH(p)
+	if err != nil { // a point of low order, for which the secret would be known to all
+		return nil
+	}
+	low, lowRun, high, highRun := rank, incarnation, uint32(s.c.Rank), s.c.Incarnation
+	if low > high {
+		low, lowRun, high, highRun = high, highRun, low, lowRun
+	}
+	var c [25]byte
+	c[0] = byte(s.c.Mode)
+	binary.BigEndian.PutUint32(c[1:], low)
+	binary.BigEndian.PutUint64(c[5:], lowRun)
+	binary.BigEndian.PutUint32(c[13:], high)
+	binary.BigEndian.PutUint64(c[17:], highRun)
+	key, err := hkdf.Key(sha256.New, secret, s.c.Key.Derive("pair", c[:], sha256.Size), "argon pair", cipherKeySize)
+	if err != nil {
+		panic("seal: " + err.Error()) // 16 bytes are not too many for HKDF
+	}
+	return key
 }
 
 // Rank is the rank that s seals as.
-func (s *Sealer) Rank() int { return int(s.rank) }
+func (s *Sealer) Rank() int { return s.c.Rank }
 
 // Incarnation is the incarnation that s seals as.
-func (s *Sealer) Incarnation() uint64 { return s.incarnation }
+func (s *Sealer) Incarnation() uint64 { return s.c.Incarnation }
 
 // Mode is the mode of s.
-func (s *Sealer) Mode() Mode { return s.mode }
+func (s *Sealer) Mode() Mode { return s.c.Mode }
 
 // Format prints rank and mode of the sealer, whatever the verb: below are keys.
 func (s *Sealer) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "sealer of rank %d of %d, incarnation %d, %v", s.rank, s.size, s.incarnation, s.mode)
+	fmt.Fprintf(f, "sealer of rank %d of %d, incarnation %d, %v", s.c.Rank, s.c.Size, s.c.Incarnation, s.c.Mode)
 }
 
 // Refused counts the datagrams that Open has refused since New.
@@ -248,64 +279,63 @@ func (s *Sealer) Refused() Counts { return s.refused.counts() }
 // the room that the datagram takes. Neither slice is kept. To send the same
 // datagram again is harmless: the second one to arrive is refused.
 //
-// Errors, for which dst is returned as it was: ErrBadArg if there is no rank to,
-// or plain makes the datagram longer than MaxDatagram; ErrResource when the key
-// has protected as much as it should.
+// Errors, for which dst is returned as it was: ErrBadArg if there is no rank to, if it has announced a key
+// that is none, or if plain makes the datagram longer than MaxDatagram; ErrResource when the key of this rank and
+// that one has protected as much as it should.
 func (s *Sealer) Seal(dst []byte, to int, plain []byte) ([]byte, error) {
-	if uint(to) >= uint(s.size) {
-		return dst, errs.BadArg("seal: datagram to rank %d of %d", to, s.size)
+	if uint(to) >= uint(s.c.Size) {
+		return dst, errs.BadArg("seal: datagram to rank %d of %d", to, s.c.Size)
 	}
-	n := len(plain)
-	if n > MaxDatagram-Overhead(s.mode) {
-		return dst, errs.BadArg("seal: %d bytes of payload; a datagram takes %d in mode %v", n, MaxDatagram-Overhead(s.mode), s.mode)
-	}
-	if !s.spend(n) {
-		return dst, errs.Resource("seal: rank %d has sealed all that one key should protect; a new incarnation can go on", s.rank)
+	mode, n := s.c.Mode, len(plain)
+	if n > MaxDatagram-Overhead(mode) {
+		return dst, errs.BadArg("seal: %d bytes of payload; a datagram takes %d in mode %v", n, MaxDatagram-Overhead(mode), mode)
 	}
 	p := s.peerOf(uint32(to))
+	if p.aead == nil && mode != None {
+		return dst, errs.BadArg("seal: rank %d has announced a public key that is none", to)
+	}
+	if !p.spend(n, mode) {
+		return dst, errs.Resource("seal: rank %d has sealed all that its key with rank %d should protect; a new incarnation can go on", s.c.Rank, to)
+	}
 
 	start := len(dst)
-	dst = slices.Grow(dst, n+Overhead(s.mode))
+	dst = slices.Grow(dst, n+Overhead(mode))
 	d := dst[start : start+HeaderSize+n]
-	binary.BigEndian.PutUint32(d[atFormat:], uint32(s.format)<<24|s.rank)
+	binary.BigEndian.PutUint32(d[atFormat:], uint32(s.format)<<24|uint32(s.c.Rank))
 	binary.BigEndian.PutUint32(d[atDestination:], uint32(to))
 	binary.BigEndian.PutUint64(d[atCounter:], p.counter.Add(1)-1)
-	binary.BigEndian.PutUint64(d[atIncarnation:], s.incarnation)
-	epoch := uint32(0)
-	if src := p.source.Load(); src != nil {
-		epoch = epochOf(src.incarnation)
-	}
-	binary.BigEndian.PutUint32(d[atEpoch:], epoch)
+	binary.BigEndian.PutUint64(d[atIncarnation:], s.c.Incarnation)
+	binary.BigEndian.PutUint32(d[atEpoch:], p.epoch)
 	ticket := s.ticket
-	if whole := start + n + Overhead(s.mode); s.tickets != nil && whole-start > shortBytes {
+	if whole := start + n + Overhead(mode); s.tickets != nil && whole-start > shortBytes {
 		// The tag is not there yet.
 		ticket = s.ticketOf((*block)(dst[whole-tagSize:whole]), &s.prefix, dst[start:whole])
 	}
 	binary.BigEndian.PutUint32(d[atTicket:], ticket)
 
 	header, payload, nonce := d[:HeaderSize], d[HeaderSize:], d[nonceStart:nonceEnd]
-	if s.mode == Encrypted {
-		return s.aead.Seal(dst[:start+HeaderSize], nonce, plain, header), nil
+	if mode == Encrypted {
+		return p.aead.Seal(dst[:start+HeaderSize], nonce, plain, header), nil
 	}
 	if n > 0 && &payload[0] != &plain[0] {
 		copy(payload, plain)
 	}
-	if s.mode == None {
+	if mode == None {
 		return dst[:start+len(d)], nil
 	}
-	return s.aead.Seal(dst[:start+len(d)], nonce, nil, d), nil
+	return p.aead.Seal(dst[:start+len(d)], nonce, nil, d), nil
 }
 
 // spend takes the blocks for n bytes out of what the key may protect.
-func (s *Sealer) spend(n int) bool {
-	if s.blocks.Load() >= maxBlocks {
+func (p *peer) spend(n int, mode Mode) bool {
+	if p.blocks.Load() >= maxBlocks {
 		return false // not added to: it could wrap
 	}
 	use := uint64(1) // the block that hides the tag
-	if s.mode == Encrypted {
+	if mode == Encrypted {
 		use += uint64(n+15) / 16
 	}
-	return s.blocks.Add(use) <= maxBlocks
+	return p.blocks.Add(use) <= maxBlocks
 }
 
 // Open checks a datagram and returns the rank that sealed it and its payload,
@@ -315,7 +345,7 @@ func (s *Sealer) spend(n int) bool {
 // Any other Reason than Accepted says why the datagram is refused, and is
 // counted; the rank is then -1, the payload nil, and in mode Encrypted the bytes
 // after the header are undefined. Refusing does not allocate. Accepting does for
-// the first datagram of a rank's incarnation.
+// the first datagram of a rank that was not met.
 func (s *Sealer) Open(datagram []byte) (from int, plain []byte, why Reason) {
 	from, plain, why = s.open(datagram)
 	if why != Accepted {
@@ -326,229 +356,128 @@ func (s *Sealer) Open(datagram []byte) (from int, plain []byte, why Reason) {
 }
 
 func (s *Sealer) open(d []byte) (int, []byte, Reason) {
-	if len(d) < Overhead(s.mode) {
+	if len(d) < Overhead(s.c.Mode) {
 		return 0, nil, TooShort
 	}
 	word := binary.BigEndian.Uint32(d[atFormat:])
 	rank := word & (MaxRanks - 1)
 	counter := binary.BigEndian.Uint64(d[atCounter:])
 	incarnation := binary.BigEndian.Uint64(d[atIncarnation:])
-	if byte(word>>24) != s.format || counter >= maxBlocks || incarnation == 0 {
+	if byte(word>>24) != s.format || counter >= maxCounter || incarnation == 0 {
 		return 0, nil, Malformed
 	}
-	epoch := binary.BigEndian.Uint32(d[atEpoch:])
-	if binary.BigEndian.Uint32(d[atDestination:]) != s.rank || epoch != 0 && epoch != s.epoch {
+	if binary.BigEndian.Uint32(d[atDestination:]) != uint32(s.c.Rank) || binary.BigEndian.Uint32(d[atEpoch:]) != s.epoch {
 		return 0, nil, WrongDestination
 	}
-	if rank >= s.size {
+	if rank >= uint32(s.c.Size) {
 		return 0, nil, UnknownRank
 	}
 
 	p := s.peers.Load().find(rank)
-	var src *source
-	if p != nil {
-		src = p.source.Load()
-	}
-	if src == nil || src.incarnation < incarnation {
-		if src = s.admit(p, rank, incarnation, d); src == nil {
-			return 0, nil, BadTag
+	switch {
+	case p == nil:
+		if now, _ := s.c.Peer(int(rank)); now != incarnation {
+			return 0, nil, OtherIncarnation
 		}
-	} else if src.incarnation > incarnation {
-		return 0, nil, OldIncarnation
-	} else if len(d) > shortBytes && s.mode != None {
+		if s.c.Mode != None && !s.ticketOfRank(rank, incarnation, d) {
+			return 0, nil, BadTag // before a key is derived
+		}
+		p = s.peerOf(rank)
+	case p.incarnation != incarnation:
+		return 0, nil, OtherIncarnation
+	case len(d) > shortBytes && s.c.Mode != None:
 		// Cheap checks, without a pass over the datagram; each is made again afterwards.
 		why := BadTag
-		src.mu.Lock()
-		if s.ticketHolds(&src.scratch, &src.prefix, d) {
-			why = src.seen.look(counter)
+		p.mu.Lock()
+		if s.ticketHolds(&p.scratch, &p.prefix, d) {
+			why = p.seen.look(counter)
 		}
-		src.mu.Unlock()
+		p.mu.Unlock()
 		if why != Accepted {
 			return 0, nil, why
 		}
 	}
-	plain, ok := s.verify(src.aead, d)
+	plain, ok := p.verify(d, s.c.Mode)
 	if !ok {
 		return 0, nil, BadTag
 	}
-	if p == nil {
-		p = s.peerOf(rank)
-	}
-	if cur := p.source.Load(); cur != src && !p.promote(src) {
-		return 0, nil, OldIncarnation // a later one was heard meanwhile
-	}
-	if s.mode == None {
+	if s.c.Mode == None {
 		// Nothing vouches for the counter: a window moved by one that was damaged, or
 		// made up, would refuse all that the rank says from then on.
 		return int(rank), plain, Accepted
 	}
-	src.mu.Lock()
-	why := src.seen.see(counter)
-	src.mu.Unlock()
+	p.mu.Lock()
+	why := p.seen.see(counter)
+	p.mu.Unlock()
 	return int(rank), plain, why
-}
-
-// Claims returns the sender that a datagram's header names, rank and incarnation, before
-// anything is checked. ok is false if the datagram is too short.
-func Claims(datagram []byte) (rank int, incarnation uint64, ok bool) {
-	if len(datagram) < HeaderSize {
-		return 0, 0, false
-	}
-	word := binary.BigEndian.Uint32(datagram[atFormat:])
-	return int(word & (MaxRanks - 1)), binary.BigEndian.Uint64(datagram[atIncarnation:]), true
 }
 
 // Alike reports whether the headers of two datagrams, the second of which Open has
 // accepted, differ in nothing but their counters. In mode None Open would then
-// accept the first one too, unless a later incarnation of its source has been heard
-// or learnt since.
+// accept the first one too.
 func Alike(datagram, accepted []byte) bool {
 	if len(datagram) < HeaderSize || len(accepted) < HeaderSize {
 		return false
 	}
 	be := binary.BigEndian
 	return be.Uint64(datagram) == be.Uint64(accepted) && be.Uint64(datagram[atIncarnation:]) == be.Uint64(accepted[atIncarnation:]) &&
-		be.Uint64(datagram[atTicket:]) == be.Uint64(accepted[atTicket:]) && be.Uint64(datagram[atCounter:]) < maxBlocks
+		be.Uint64(datagram[atTicket:]) == be.Uint64(accepted[atTicket:]) && be.Uint64(datagram[atCounter:]) < maxCounter
 }
 
 // verify checks the tag of d and returns the payload, decrypted in place. The
 // payload's capacity is its length: behind it lie the tag and other datagrams.
-func (s *Sealer) verify(aead cipher.AEAD, d []byte) ([]byte, bool) {
+func (p *peer) verify(d []byte, mode Mode) ([]byte, bool) {
 	header, nonce := d[:HeaderSize], d[nonceStart:nonceEnd]
-	switch s.mode {
-	case None:
+	switch {
+	case mode == None:
 		return slices.Clip(d[HeaderSize:]), true
-	case Encrypted:
+	case p.aead == nil:
+		return nil, false
+	case mode == Encrypted:
 		sealed := d[HeaderSize:]
-		plain, err := aead.Open(sealed[:0], nonce, sealed, header)
+		plain, err := p.aead.Open(sealed[:0], nonce, sealed, header)
 		return slices.Clip(plain), err == nil
 	}
 	end := len(d) - tagSize
-	_, err := aead.Open(nil, nonce, d[end:], d[:end])
+	_, err := p.aead.Open(nil, nonce, d[end:], d[:end])
 	return d[HeaderSize:end:end], err == nil
 }
 
-// admit returns a source for an incarnation that is not the peer's known one, or
-// nil if no holder of the key made the header of d, which names it. p is nil if nothing is
-// known of the rank.
-// The source is kept as the peer's candidate, so that repeating one header over
-// false payloads does not cost a derivation each time; the rank that made the
-// ticket exists, which bounds how many there are.
-func (s *Sealer) admit(p *peer, rank uint32, incarnation uint64, d []byte) *source {
-	if s.mode != None {
-		s.mu.Lock()
-		prefix := s.prefixOf(rank, incarnation)
-		right := s.ticketHolds(&s.scratch, &prefix, d)
-		s.mu.Unlock()
-		if !right {
-			return nil
-		}
-	}
-	if p == nil {
-		p = s.peerOf(rank)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// Another goroutine may have promoted it since the caller looked: there must
-	// not be two windows for one incarnation.
-	if cur := p.source.Load(); cur != nil && cur.incarnation == incarnation {
-		return cur
-	}
-	if p.candidate == nil || p.candidate.incarnation != incarnation {
-		p.candidate = s.newSource(rank, incarnation)
-	}
-	return p.candidate
-}
-
-func (s *Sealer) newSource(rank uint32, incarnation uint64) *source {
-	src := &source{incarnation: incarnation}
-	if s.mode != None {
-		src.aead = newAEAD(senderKey(s.key, s.mode, rank, incarnation))
-		s.mu.Lock()
-		src.prefix = s.prefixOf(rank, incarnation)
-		s.mu.Unlock()
-	}
-	return src
-}
-
-// promote makes src, from which an authentic datagram has come, the peer's
-// source. It answers false if that would take the peer back, or if src was
-// replaced by another source for the same incarnation: the datagram is then
-// lost, as datagrams may be.
-func (p *peer) promote(src *source) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	cur := p.source.Load()
-	if cur == src {
-		return true
-	}
-	if cur != nil && cur.incarnation >= src.incarnation {
-		return false
-	}
-	p.source.Store(src)
-	if p.candidate == src {
-		p.candidate = nil
-	}
-	return true
-}
-
-// Learn sets a peer's incarnation, as told by the rendezvous or by the peer itself over a
-// way that strangers cannot use: datagrams that the peer sealed in earlier incarnations are
-// refused from now on, and those sealed to it open in this one only. It is never necessary;
-// the package comment gives its use. ErrBadArg if there is no such rank, or a later
-// incarnation of it is known.
-func (s *Sealer) Learn(rank int, incarnation uint64) error {
-	if uint(rank) >= uint(s.size) {
-		return errs.BadArg("seal: rank %d of %d has no incarnation", rank, s.size)
-	}
-	if incarnation == 0 {
-		return errs.BadArg("seal: incarnation 0 of rank %d; they start at 1", rank)
-	}
-	p := s.peerOf(uint32(rank))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if cur := p.source.Load(); cur != nil && cur.incarnation >= incarnation {
-		if cur.incarnation == incarnation {
-			return nil
-		}
-		return errs.BadArg("seal: incarnation %d of rank %d; it has reached %d", incarnation, rank, cur.incarnation)
-	}
-	p.source.Store(s.newSource(uint32(rank), incarnation))
-	p.candidate = nil // the same or an older one, or it proves itself again
-	return nil
-}
-
-// Known returns the incarnation of rank that was heard or learnt last, or 0.
-func (s *Sealer) Known(rank int) uint64 {
-	if uint(rank) >= uint(s.size) {
-		return 0
-	}
-	if p := s.peers.Load().find(uint32(rank)); p != nil {
-		if src := p.source.Load(); src != nil {
-			return src.incarnation
-		}
-	}
-	return 0
-}
-
-// peerOf finds a rank's peer, and makes it if there is none.
+// peerOf finds a rank's peer, and makes it if there is none: 60 us, most of it to agree on a key.
 func (s *Sealer) peerOf(rank uint32) *peer {
 	if p := s.peers.Load().find(rank); p != nil {
 		return p
 	}
+	incarnation, public := s.c.Peer(int(rank))
+	p := &peer{rank: rank, incarnation: incarnation, epoch: epochOf(incarnation)}
+	if s.c.Mode != None {
+		if key := s.pairKey(rank, incarnation, public); key != nil {
+			p.aead = newAEAD(key)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.peers.Load()
-	if p := t.find(rank); p != nil {
+	if p := t.find(rank); p != nil { // another goroutine's: there must not be two windows
 		return p
+	}
+	if s.c.Mode != None {
+		p.prefix = s.prefixOf(rank, incarnation)
 	}
 	if t.used >= len(t.slots)/2 {
 		t = t.grown()
 		s.peers.Store(t)
 	}
-	p := &peer{rank: rank}
 	t.add(p)
 	return p
+}
+
+// ticketOfRank reports whether the ticket in d is right for a rank that was not met.
+func (s *Sealer) ticketOfRank(rank uint32, incarnation uint64, d []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	prefix := s.prefixOf(rank, incarnation)
+	return s.ticketHolds(&s.scratch, &prefix, d)
 }
 
 // A ticket is a CBC-MAC, cut to 32 bits, of exactly two blocks. The first is the source
@@ -567,7 +496,7 @@ func (s *Sealer) prefixOf(rank uint32, incarnation uint64) block {
 }
 
 // ticketOf computes the ticket of datagram d, whose destination is below MaxRanks and whose
-// counter is below maxBlocks, by means of b, which the caller alone uses.
+// counter is below maxCounter, by means of b, which the caller alone uses.
 func (s *Sealer) ticketOf(b, prefix *block, d []byte) uint32 {
 	*b = block{}
 	if len(d) > shortBytes {

@@ -3,7 +3,6 @@ package seal
 import (
 	"testing"
 
-	"github.com/argon-go/argon/internal/job/jobkey"
 	"pgregory.net/rapid"
 )
 
@@ -107,10 +106,7 @@ func TestWindowJump(t *testing.T) {
 // TestTable compares the table with a map.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := New(jobkey.Key{}, 0, MaxRanks, 1, None)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := theRuns.sealer(t, 0, MaxRanks, None)
 		m := map[uint32]*peer{}
 		rank := rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32Range(0, MaxRanks-1),
 			rapid.Map(rapid.Uint32Range(0, 40), func(r uint32) uint32 { return r << 8 }))

@@ -165,8 +165,17 @@ func attack(t *testing.T, mode seal.Mode) {
 
 	instance := eps[0].Rendezvous().Instance()
 	right := j.key.ForJob(instance[:])
+	// sealed makes a datagram as a rank of the job can that knows key and all that is announced.
 	sealed := func(key jobkey.Key, from, to int, incarnation uint64) []byte {
-		s, err := seal.New(key, from, n, incarnation, mode)
+		private, err := seal.NewPrivate(mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := eps[0].Rendezvous()
+		s, err := seal.New(seal.Config{
+			Key: key, Rank: from, Size: n, Mode: mode, Incarnation: incarnation, Private: private,
+			Peer: func(rank int) (uint64, []byte) { return client.Incarnation(rank), client.Public(rank) },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +200,7 @@ func attack(t *testing.T, mode seal.Mode) {
 		malformed
 		wrongDestination
 		unknownRank
-		oldIncarnation
+		otherIncarnation
 		badTag
 		replayed
 		tooOld
@@ -207,13 +216,13 @@ func attack(t *testing.T, mode seal.Mode) {
 		{"random", *flagAttack, func() ([]byte, int, int) {
 			from, to := pair()
 			return garbage(make([]byte, rnd.IntN(1500))), from, to
-		}, tooShort | malformed | wrongDestination | unknownRank | oldIncarnation | badTag},
+		}, tooShort | malformed | wrongDestination | unknownRank | otherIncarnation | badTag},
 		{"random after a right beginning", *flagAttack, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
 			keep := min(rnd.IntN(seal.HeaderSize), len(b)-1)
 			garbage(b[keep:])
 			return b, from, to
-		}, malformed | wrongDestination | unknownRank | oldIncarnation | badTag},
+		}, malformed | wrongDestination | unknownRank | otherIncarnation | badTag},
 		{"replayed", *flagAttack, func() ([]byte, int, int) { return rec.datagram(rnd) }, replayed | tooOld},
 		// One of the two is refused, the first or the second to come.
 		{"replayed at once", few, rec.last, replayed | tooOld},
@@ -237,7 +246,7 @@ func attack(t *testing.T, mode seal.Mode) {
 			b, from, to := rec.datagram(rnd)
 			b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8)
 			return b, from, to
-		}, malformed | wrongDestination | unknownRank | oldIncarnation | badTag},
+		}, malformed | wrongDestination | unknownRank | otherIncarnation | badTag},
 		{"of another rank", *flagAttack, func() ([]byte, int, int) {
 			// The claim is consistent: source and incarnation are those of the other.
 			b, from, to := rec.datagram(rnd)
@@ -250,7 +259,7 @@ func attack(t *testing.T, mode seal.Mode) {
 			b, _, to := rec.datagram(rnd)
 			binary.BigEndian.PutUint32(b, binary.BigEndian.Uint32(b)&^0xffffff|uint32(to))
 			return b, to, to
-		}, oldIncarnation | badTag},
+		}, otherIncarnation | badTag},
 		{"wrong tag", *flagAttack, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
 			binary.BigEndian.PutUint64(b[8:], 1<<40|rnd.Uint64N(1<<40)) // a number that comes late
@@ -265,14 +274,19 @@ func attack(t *testing.T, mode seal.Mode) {
 			from, to := pair()
 			return sealed(j.key.ForJob([]byte("another")), from, to, eps[0].Rendezvous().Incarnation(from)), from, to
 		}, badTag},
+		// A rank has the job's key, and does not become another one by it.
+		{"the key of the job alone", few, func() ([]byte, int, int) {
+			from, to := pair()
+			return sealed(right, from, to, eps[0].Rendezvous().Incarnation(from)), from, to
+		}, badTag},
 		{"an earlier incarnation", few, func() ([]byte, int, int) {
 			from, to := pair()
 			return sealed(right, from, to, eps[0].Rendezvous().Incarnation(from)-1-rnd.Uint64N(1e9)), from, to
-		}, oldIncarnation},
+		}, otherIncarnation},
 		{"a later incarnation", few, func() ([]byte, int, int) {
 			from, to := pair()
 			return sealed(right, from, to, eps[0].Rendezvous().Incarnation(from)+1+rnd.Uint64N(1e9)), from, to
-		}, oldIncarnation},
+		}, otherIncarnation},
 	} {
 		before, at := refused(), total()
 		for i := range kind.n {
@@ -295,7 +309,7 @@ func attack(t *testing.T, mode seal.Mode) {
 			sum.Malformed += s.Malformed - b.Malformed
 			sum.WrongDestination += s.WrongDestination - b.WrongDestination
 			sum.UnknownRank += s.UnknownRank - b.UnknownRank
-			sum.OldIncarnation += s.OldIncarnation - b.OldIncarnation
+			sum.OtherIncarnation += s.OtherIncarnation - b.OtherIncarnation
 			sum.BadTag += s.BadTag - b.BadTag
 			sum.Replayed += s.Replayed - b.Replayed
 			sum.TooOld += s.TooOld - b.TooOld
@@ -303,7 +317,7 @@ func attack(t *testing.T, mode seal.Mode) {
 		if sum.Total() != uint64(kind.n) {
 			t.Errorf("%s: %d datagrams of %d are counted: %+v", kind.name, sum.Total(), kind.n, sum)
 		}
-		for i, k := range []uint64{sum.TooShort, sum.Malformed, sum.WrongDestination, sum.UnknownRank, sum.OldIncarnation, sum.BadTag, sum.Replayed, sum.TooOld} {
+		for i, k := range []uint64{sum.TooShort, sum.Malformed, sum.WrongDestination, sum.UnknownRank, sum.OtherIncarnation, sum.BadTag, sum.Replayed, sum.TooOld} {
 			if k > 0 && kind.means>>i&1 == 0 {
 				t.Errorf("%s: refused for another reason: %+v", kind.name, sum)
 			}
