@@ -1801,7 +1801,7 @@ var mutants = []mutant{
 	{
 		name:   "upc-ahead-before",
 		defect: "a read ahead has for its address what a variable is given behind it",
-		file:   "internal/upc/gen/group.go", test: "cmd/upc ^TestTogether$",
+		file:   "internal/upc/opt/ahead.go", test: "cmd/upc ^TestTogether$",
 		old: "d.value == nil || d.number > a.now {",
 		new: "d.value == nil {",
 	},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
+	"github.com/argon-go/argon/internal/upc/opt"
 )
 
 // exp is an expression of Go. A constant has no type.
@@ -210,7 +211,7 @@ func (g *gen) place(n *front.Node) exp {
 				return ir.Field(ir.Name("static"), s.Go)
 			}
 			return ir.Name("upc.g." + s.Go)
-		case onStack(s):
+		case opt.OnStack(s):
 			return ir.Deref(ir.Name(s.Go))
 		}
 		return g.variable(s)
@@ -245,7 +246,7 @@ func (g *gen) place(n *front.Node) exp {
 func (g *gen) address(n *front.Node) exp {
 	if mayEnd(n) {
 		a := g.array(n.L)
-		return ir.CallTo("libc.At", ir.Address(ir.At(a, num(0))), g.expr(stripLong(n.R)))
+		return ir.CallTo("libc.At", ir.Address(ir.At(a, num(0))), g.expr(opt.StripLong(n.R)))
 	}
 	if n.Op == front.Index {
 		a := g.array(n.L)
@@ -315,7 +316,7 @@ func (g *gen) pointee(n *front.Node) where {
 
 // index is an index, of Go's type int unless it is a constant.
 func (g *gen) index(i *front.Node) exp {
-	e := g.expr(stripLong(i))
+	e := g.expr(opt.StripLong(i))
 	if constant(i) {
 		return e
 	}
@@ -343,14 +344,6 @@ func (g *gen) further(w where, i *front.Node, t *front.Type) where {
 	return w
 }
 
-// stripLong is i without conversions that widen it.
-func stripLong(i *front.Node) *front.Node {
-	if i.Op == front.Cast && i.Type.Kind == front.Long && i.L.Type.Integer() && i.L.Type.Size() < 8 {
-		return i.L
-	}
-	return i
-}
-
 // pointer is w as a pointer-to-shared of its kind.
 func (w where) pointer() exp {
 	switch {
@@ -375,18 +368,13 @@ func (w where) phaseless() exp {
 	return p
 }
 
-// scalarAccess reports whether package rt has accesses to a type.
-func scalarAccess(t *front.Type) bool {
-	return t.Arithmetic() || t.ToShared()
-}
-
 // access is the function that gets or puts n, and what it takes first.
 func (g *gen) access(n *front.Node, f string) (fn, of exp) {
 	strict := ""
 	if n.Mem == front.Strict {
 		strict = "Strict"
 	}
-	if scalarAccess(n.Type) {
+	if opt.ScalarAccess(n.Type) {
 		return ir.Generic("rt."+f+strict, g.goType(n.Type)), thread
 	}
 	f = strings.ToLower(f) + "Any"
@@ -415,9 +403,6 @@ func (g *gen) putAt(n *front.Node, p, v exp) {
 	f, of := g.access(n, "Put")
 	g.emit(ir.Do(ir.CallOf(f, of, p, v).By(ir.Put)))
 }
-
-// isBits reports whether n is a bit-field.
-func isBits(n *front.Node) bool { return n.Op == front.Member && n.Field.Bits > 0 }
 
 // setBits is a bit-field after next of its value before, or that before if post.
 func (g *gen) setBits(n *front.Node, next func(old exp) exp, want, post bool) exp {
@@ -460,7 +445,7 @@ func windowPut(w *window, i, v exp) *ir.Stmt {
 
 // assign is L = R, and what it is worth.
 func (g *gen) assign(n *front.Node, want bool) exp {
-	if isBits(n.L) {
+	if opt.IsBits(n.L) {
 		v := g.temp(g.goType(n.L.Type), g.expr(n.R))
 		return g.setBits(n.L, func(exp) exp { return v }, want, false)
 	}
@@ -519,7 +504,7 @@ func (g *gen) combine(n *front.Node, of exp) exp {
 
 // assignOp is L op= R.
 func (g *gen) assignOp(n *front.Node, want bool) exp {
-	if isBits(n.L) {
+	if opt.IsBits(n.L) {
 		return g.setBits(n.L, func(old exp) exp { return g.combine(n, old) }, want, false)
 	}
 	if n.L.Type.IsShared() {
@@ -548,7 +533,7 @@ func (g *gen) assignOp(n *front.Node, want bool) exp {
 
 // getAt is get of n at p.
 func (g *gen) getAt(n *front.Node, p exp) exp {
-	if !scalarAccess(n.Type) {
+	if !opt.ScalarAccess(n.Type) {
 		g.refuse(n.Pos, "this operator on a shared '%v'", n.Type)
 	}
 	if g.group != nil {
@@ -595,7 +580,7 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 	if (t.Unsigned || t.Kind == front.Bool) && n.I < 0 {
 		op.Sub, one.I = front.Sub, 1
 	}
-	if isBits(n.L) {
+	if opt.IsBits(n.L) {
 		return g.setBits(n.L, func(old exp) exp { return g.combine(op, old) }, want, n.Post)
 	}
 	if !t.IsShared() {
@@ -680,9 +665,9 @@ func (g *gen) move(t *front.Type, p exp, i *front.Node) exp {
 		}
 		return g.further(w, i, t.Elem).pointer()
 	case t.Elem.Kind == front.Void:
-		return ir.CallTo("unsafe.Add", p, g.expr(stripLong(i)))
+		return ir.CallTo("unsafe.Add", p, g.expr(opt.StripLong(i)))
 	}
-	return ir.CallTo("libc.At", p, g.expr(stripLong(i)))
+	return ir.CallTo("libc.At", p, g.expr(opt.StripLong(i)))
 }
 
 // expr is the value of n.
@@ -743,7 +728,7 @@ func (g *gen) expr(n *front.Node) exp {
 			g.perform(n)
 			return exp{}
 		}
-		if effectsOf(n) == 0 {
+		if opt.EffectsOf(n) == 0 {
 			return g.call(n)
 		}
 		// Calls happen in the order of the program, among themselves and with
@@ -770,7 +755,7 @@ func (g *gen) read(n *front.Node) exp {
 	switch {
 	case n.Type.Kind == front.Func:
 		return g.expr(&front.Node{Op: front.Decay, Pos: n.Pos, Type: n.Type, L: n})
-	case isBits(n):
+	case opt.IsBits(n):
 		var word exp
 		if shared {
 			word = g.get(n)
@@ -950,7 +935,7 @@ func (g *gen) private(n *front.Node) (exp, bool) {
 	if p, ok := g.slice(n); ok {
 		return p, true
 	}
-	if g.local == nil || n.Mem == front.Strict || !scalarAccess(n.Type) {
+	if g.local == nil || n.Mem == front.Strict || !opt.ScalarAccess(n.Type) {
 		return exp{}, false
 	}
 	return g.local.place(g, n)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
+	"github.com/argon-go/argon/internal/upc/opt"
 )
 
 // Options is how code is generated.
@@ -24,6 +25,7 @@ type Options struct {
 	Threads int               // the static THREADS, or 0
 	Source  map[string]string // text of the source files, for comments
 	Segment uint64            // shared memory of each thread, bytes, if it is known
+	Notes   bool              // loops have comments that say how they reach shared memory
 }
 
 // Program is the Go files of a program, by name.
@@ -142,7 +144,7 @@ type gen struct {
 	statics bool               // the function has variables with static storage
 
 	windows map[string]*window // of the loops that are being generated
-	blocks  *blockLoop
+	blocks  *opt.Blocks
 	sliced  *sliced
 	group   *group
 	watched int // in how many conditions of loops, which may wait for another thread's write
@@ -331,7 +333,7 @@ func goFile(from string, body *ir.Code) string {
 
 // unit is the file of a source file's functions.
 func (g *gen) unit(u *front.Unit) string {
-	var c ir.Code
+	c := ir.Code{Notes: g.o.Notes}
 	for _, s := range u.Syms {
 		if s.Storage == front.Function && s.Body != nil && s.Go != "" && !g.done[s.Go] {
 			g.done[s.Go] = true

@@ -1,34 +1,14 @@
 package gen
 
 import (
-	_ "embed"
 	"regexp"
 	"sort"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
+	"github.com/argon-go/argon/internal/upc/opt"
 )
-
-// effects are what a call does beside having a value, which depends on its arguments alone if it has none.
-type effects uint8
-
-const (
-	doesRead  effects = 1 << iota // memory, a clock, a state: two calls may differ
-	doesWrite                     // private memory, a file, a state
-	doesSync                      // it reaches shared memory or other threads
-	doesCall                      // functions of the program, which may do anything
-)
-
-var effectNames = map[string]effects{"pure": 0, "reads": doesRead, "writes": doesWrite, "syncs": doesSync, "calls": doesCall}
-
-// routine is a function of the library: a row of library.txt.
-type routine struct {
-	effects effects
-	form    []piece
-	kind    ir.Kind // a call, or what is no statement of Go
-	imports ir.Packages
-}
 
 // piece is text of a form, and what follows it.
 type piece struct {
@@ -38,71 +18,35 @@ type piece struct {
 	operator bool // a selector follows the argument
 }
 
-var verbs = regexp.MustCompile(`\$(\*|([fsp]?)([1-9]))`)
+var (
+	verbs  = regexp.MustCompile(`\$(\*|([fsp]?)([1-9]))`)
+	noCall = regexp.MustCompile(`^(float32|uint64|rt\.Phaseless)\(|^\w+$`) // a conversion or a variable, which is no statement of Go
+)
 
-var noCall = regexp.MustCompile(`^(float32|uint64|rt\.Phaseless)\(|^\w+$`)
-
-//go:embed library.txt
-var libraryText string
-
-// library has the functions of the headers in front's include.
-var library = map[string]routine{}
-
-func init() {
-	for line := range strings.Lines(libraryText) {
-		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(f) != 3 {
-			continue // empty, or a comment
-		}
-		r := routine{kind: ir.Call, imports: ir.PackagesOf(f[2])}
-		if noCall.MatchString(f[2]) {
-			r.kind = ir.Conversion
-		}
-		for _, e := range strings.Fields(f[1]) {
-			r.effects |= effectNames[e]
-		}
-		rest := f[2]
-		for m := verbs.FindStringSubmatchIndex(rest); m != nil; m = verbs.FindStringSubmatchIndex(rest) {
-			p := piece{text: rest[:m[0]], verb: rest[m[0]+1], operator: strings.HasPrefix(rest[m[1]:], ".")}
-			if m[6] >= 0 {
-				p.arg = int(rest[m[6]] - '1')
-				if m[4] == m[5] {
-					p.verb = '$'
-				}
+// pieces are those of the Go that library.txt has for a function.
+func pieces(form string) (all []piece) {
+	for m := verbs.FindStringSubmatchIndex(form); m != nil; m = verbs.FindStringSubmatchIndex(form) {
+		p := piece{text: form[:m[0]], verb: form[m[0]+1], operator: strings.HasPrefix(form[m[1]:], ".")}
+		if m[6] >= 0 {
+			p.arg = int(form[m[6]] - '1')
+			if m[4] == m[5] {
+				p.verb = '$'
 			}
-			r.form = append(r.form, p)
-			rest = rest[m[1]:]
 		}
-		r.form = append(r.form, piece{text: rest})
-		library[f[0]] = r
+		all = append(all, p)
+		form = form[m[1]:]
 	}
-}
-
-// routineOf is the function of the library that a call is of.
-func routineOf(n *front.Node) (name string, r routine, ok bool) {
-	if f := n.L; f.Op == front.Decay && f.L.Op == front.Var && f.L.Sym.Header && f.L.Sym.Go == "" {
-		r, ok = library[f.L.Sym.Name]
-		return f.L.Sym.Name, r, ok
-	}
-	return "", routine{}, false
-}
-
-// effectsOf are the effects of a call, which of a function of the program are all.
-func effectsOf(n *front.Node) effects {
-	if _, r, ok := routineOf(n); ok {
-		return r.effects
-	}
-	return doesRead | doesWrite | doesSync | doesCall
+	return append(all, piece{text: form})
 }
 
 // library is a call of a function that a header of the compiler declares.
 func (g *gen) library(n *front.Node, values []exp) exp {
-	name, r, ok := routineOf(n)
+	r, ok := opt.RoutineOf(n)
 	if !ok {
 		g.refuse(n.Pos, "library function '%s'", n.L.L.Sym.Name)
 	}
 	var list []any
-	for _, p := range r.form {
+	for _, p := range pieces(r.Go) {
 		list = append(list, p.text)
 		switch p.verb {
 		case '*':
@@ -127,8 +71,12 @@ func (g *gen) library(n *front.Node, values []exp) exp {
 			list = append(list, packed(n.List[p.arg]))
 		}
 	}
-	e := ir.Form(r.kind, r.imports, list...)
-	switch name {
+	kind := ir.Call
+	if noCall.MatchString(r.Go) {
+		kind = ir.Conversion
+	}
+	e := ir.Form(kind, ir.PackagesOf(r.Go), list...)
+	switch r.Name {
 	case "upc_global_exit":
 		g.helpers["exit"] = true
 	case "upc_thread_info":

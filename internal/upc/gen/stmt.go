@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
+	"github.com/argon-go/argon/internal/upc/opt"
 )
 
 func (g *gen) emit(s ...*ir.Stmt) { *g.out = append(*g.out, s...) }
@@ -48,9 +49,6 @@ func (g *gen) variable(s *front.Sym) exp {
 	return ir.Name(s.Go)
 }
 
-// onStack reports whether a local variable lies on the stack of package libc.
-func onStack(s *front.Sym) bool { return s.Storage == front.Local && s.Addressed }
-
 // function is a function's definition.
 func (g *gen) function(s *front.Sym, c *ir.Code) {
 	g.fn, g.temps, g.hoist, g.line = s, 0, nil, front.Pos{}
@@ -70,7 +68,7 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	for _, p := range s.Params {
 		p.Go = g.localName(p)
 		n := ir.Name(p.Go)
-		if onStack(p) {
+		if opt.OnStack(p) {
 			n = g.name()
 			top = append(top, local(p, ""), ir.Set(ir.Deref(ir.Name(p.Go)), n))
 		}
@@ -78,14 +76,14 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	}
 	for _, l := range s.Locals {
 		l.Go = g.localName(l)
-		if onStack(l) {
+		if opt.OnStack(l) {
 			top = append(top, local(l, l.Name), ir.Drop(ir.Name(l.Go)))
 		}
 	}
 	if s.Gotos {
 		g.hoist = &top
 		for _, l := range s.Locals {
-			if !onStack(l) {
+			if !opt.OnStack(l) {
 				top = append(top, ir.Declare(ir.Name(l.Go), g.goType(l.Type), exp{}), ir.Drop(ir.Name(l.Go)))
 			}
 		}
@@ -130,7 +128,7 @@ func zero(t *front.Type) exp {
 // function have names of their own.
 func (g *gen) localName(s *front.Sym) string {
 	n := ident(s.Name)
-	if (onStack(s) || g.fn.Gotos || g.locals[n] < 0) && (g.locals[n] != 0 || g.funcs[s.Name] != nil) || g.locals[n] < 0 {
+	if (opt.OnStack(s) || g.fn.Gotos || g.locals[n] < 0) && (g.locals[n] != 0 || g.funcs[s.Name] != nil) || g.locals[n] < 0 {
 		k := 2
 		for g.locals[fmt.Sprintf("%s_%d", n, k)] != 0 {
 			k++
@@ -138,7 +136,7 @@ func (g *gen) localName(s *front.Sym) string {
 		n = fmt.Sprintf("%s_%d", n, k)
 	}
 	g.locals[n] = 1
-	if onStack(s) {
+	if opt.OnStack(s) {
 		g.locals[n] = -1 // nothing else in the function has it
 	}
 	return n
@@ -206,7 +204,7 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 	case front.While:
 		g.windowed(n, n.R, false, func() {
 			plain := func() { ends, terms = g.loop(nil, n.L, nil, n.R, nil) }
-			if loop, ok := whileLoop(n); !ok || !g.together(loop, nil, plain) {
+			if loop, ok := opt.WhileLoop(n); !ok || !g.together(loop, nil, plain) {
 				plain()
 			}
 		})
@@ -276,7 +274,7 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 // decl is a declaration in a block.
 func (g *gen) decl(n *front.Node) {
 	s := n.Sym
-	if g.hoist != nil || onStack(s) {
+	if g.hoist != nil || opt.OnStack(s) {
 		for _, i := range n.List {
 			g.discard(i)
 		}
@@ -284,7 +282,7 @@ func (g *gen) decl(n *front.Node) {
 	}
 	list := n.List
 	// The scope of a name begins before its initialiser in C (6.2.1p7), behind it in Go.
-	if len(list) == 1 && list[0].Op == front.Assign && !reads(list[0].R, s) {
+	if len(list) == 1 && list[0].Op == front.Assign && !opt.Uses(list[0].R, s) {
 		v := g.direct(list[0].R)
 		g.emit(ir.Declare(ir.Name(s.Go), g.goType(s.Type), v))
 		list = nil
@@ -366,7 +364,7 @@ func (g *gen) loop(init *ir.Stmt, cond, post, body *front.Node, test func()) (en
 
 // poll answers messages in a loop that may wait for another thread's write.
 func (g *gen) poll(cond, post, body *front.Node) {
-	if waits(cond, post, body) {
+	if opt.Waits(cond, post, body) {
 		g.emit(ir.Do(ir.CallTo("upc.Poll")))
 	}
 }
@@ -398,48 +396,6 @@ func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
 	return false, false
 }
 
-// waits reports whether a loop may wait for another thread's relaxed write: its condition reads
-// shared memory, and nothing private that the loop assigns to. Such a loop has to answer
-// messages, since the write may be one.
-func waits(cond, post, body *front.Node) bool {
-	assigned, through := map[*front.Sym]bool{}, false
-	for _, n := range []*front.Node{cond, post, body} {
-		walk(n, func(n *front.Node) {
-			switch n.Op {
-			case front.Assign, front.AssignOp, front.IncDec:
-				if n.L.Op == front.Var {
-					assigned[n.L.Sym] = true
-				} else if !n.L.Type.IsShared() {
-					through = true
-				}
-			case front.Decl:
-				assigned[n.Sym] = true
-			}
-		})
-	}
-	shared, changes := false, false
-	walk(cond, func(n *front.Node) {
-		switch n.Op {
-		case front.Var, front.Deref, front.Index, front.Member:
-			switch {
-			case n.Type.IsShared():
-				shared = shared || n.Mem != front.Strict && n.Type.Kind != front.Array
-			case n.Op == front.Var:
-				changes = changes || assigned[n.Sym]
-			default:
-				changes = changes || through
-			}
-		}
-	})
-	return shared && !changes
-}
-
-// reads reports whether condition n, which Go sees in any case, has s.
-func reads(n *front.Node, s *front.Sym) (found bool) {
-	walk(n, func(n *front.Node) { found = found || n.Op == front.Var && n.Sym == s })
-	return found
-}
-
 // forLoop is a for loop, with a test for upc_forall.
 func (g *gen) forLoop(n *front.Node, test func()) (ends, terms bool) {
 	var init *ir.Stmt
@@ -469,7 +425,7 @@ func (g *gen) forLoop(n *front.Node, test func()) (ends, terms bool) {
 // inHead is the declaration of a loop's variable as it stands in the head of Go's loop, or nil.
 func (g *gen) inHead(n *front.Node) *ir.Stmt {
 	d := n.Init.List
-	if len(d) != 1 || g.hoist != nil || onStack(d[0].Sym) || len(d[0].List) != 1 || d[0].List[0].Op != front.Assign || !reads(n.L, d[0].Sym) {
+	if len(d) != 1 || g.hoist != nil || opt.OnStack(d[0].Sym) || len(d[0].List) != 1 || d[0].List[0].Op != front.Assign || !opt.Uses(n.L, d[0].Sym) {
 		return nil
 	}
 	var v exp
@@ -497,10 +453,7 @@ func (g *gen) forall(n *front.Node) {
 		}
 		loop()
 	}
-	l, ok := g.runs(n)
-	if !ok {
-		l, ok = g.affine(n)
-	}
+	l, ok := g.localOf(n)
 	if ok && !g.fn.Gotos && g.local == nil {
 		counts(func() {
 			own := g.capture(func() {
@@ -559,7 +512,7 @@ func (g *gen) tested(n *front.Node, others func() exp) *share {
 		own: func(*front.Node) bool { return false },
 		aff: n.Aff,
 		find: func(next, end, list exp) {
-			i, _ := upwards(n)
+			i, _ := opt.Upwards(n)
 			g.emit(ir.Loop(nil, room(next, end, list), ir.Update(next, "++"), g.capture(func() {
 				g.emit(ir.Set(g.variable(i), ir.Convert(g.goType(i.Type), next)))
 				c := others()
@@ -576,7 +529,7 @@ func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
 	sw := &ir.Stmt{Kind: ir.Switch, R: []exp{g.typed(n.L)}}
 	var all ir.Block
 	for _, s := range n.R.List {
-		if s.Op == front.Decl && g.hoist == nil && !onStack(s.Sym) {
+		if s.Op == front.Decl && g.hoist == nil && !opt.OnStack(s.Sym) {
 			v := ir.Name(s.Sym.Go)
 			all = append(all, ir.Declare(v, g.goType(s.Sym.Type), exp{}), ir.Drop(v))
 		}
@@ -613,7 +566,7 @@ func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
 			case ends && s.Op != front.Label:
 			case s.Op == front.Break && (i+1 == len(list) || list[i+1].Op == front.Case || list[i+1].Op == front.Default):
 				ends, terms, broken = true, false, true
-			case s.Op == front.Decl && g.hoist == nil && !onStack(s.Sym):
+			case s.Op == front.Decl && g.hoist == nil && !opt.OnStack(s.Sym):
 				for _, a := range s.List {
 					g.discard(a)
 				}

@@ -150,6 +150,9 @@ const (
 	Ahead
 )
 
+// accessNames are the accesses in dumps.
+var accessNames = [...]string{"", "get", "put", "window get", "window put", "slice", "part", "group get", "group put", "ahead"}
+
 // Expr is an expression. The zero value is none.
 type Expr struct {
 	Kind Kind

@@ -181,10 +181,24 @@ func (b Block) Uses(x Expr) (found bool) {
 	return found
 }
 
+// accesses says how b reaches shared memory, and how often.
+func (b Block) accesses() string {
+	var counts [len(accessNames)]int
+	b.Walk(func(e Expr) { counts[e.Access]++ })
+	var all []string
+	for a, n := range counts {
+		if n > 0 && Access(a) != Local {
+			all = append(all, fmt.Sprintf("%d %s", n, accessNames[a]))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // Code is the text of a file, and the packages that it needs.
 type Code struct {
 	strings.Builder
 	Packages Packages
+	Notes    bool // loops have comments that say how they reach shared memory
 }
 
 // Printf adds text. Types, expressions and code among the arguments bring their packages.
@@ -248,6 +262,13 @@ func (c *Code) simple(s *Stmt) {
 	}
 }
 
+// note is a comment before a loop.
+func (c *Code) note(s *Stmt) {
+	if a := s.Body.accesses(); c.Notes && a != "" {
+		c.WriteString("\t// accesses: " + a + "\n")
+	}
+}
+
 func (c *Code) body(b Block) {
 	c.WriteString(" {\n")
 	c.Print(b)
@@ -282,6 +303,7 @@ func (c *Code) stmt(s *Stmt) {
 		}
 		c.body(s.Else)
 	case For:
+		c.note(s)
 		c.WriteString("for ")
 		if s.Init == nil && s.Post == nil {
 			c.exprs(s.R)
@@ -294,6 +316,7 @@ func (c *Code) stmt(s *Stmt) {
 		}
 		c.body(s.Body)
 	case Range:
+		c.note(s)
 		c.WriteString("for ")
 		c.exprs(s.L)
 		c.WriteString(" := range ")

@@ -1,0 +1,251 @@
+// Package opt has the optimisations of the UPC compiler: what may be done with a loop, as functions of the typed
+// tree, each with its conditions. They change nothing; package gen makes Go of what they say.
+//
+//   - [Options.Forall]: an upc_forall loop visits this thread's iterations only, element by element or run by run.
+//   - [Options.Window]: an access to a row of an array, or behind a pointer, goes by a window that is made before the loop.
+//   - [Slices]: in a loop with a counter the elements of windows are elements of slices.
+//   - [AheadOf]: accesses to other threads' memory are under way together, gets before the iterations that use them.
+package opt
+
+import "github.com/argon-go/argon/internal/upc/front"
+
+// OnStack reports whether a local variable lies on the stack of package libc.
+func OnStack(s *front.Sym) bool { return s.Storage == front.Local && s.Addressed }
+
+// StripLong is i without conversions that widen it.
+func StripLong(i *front.Node) *front.Node {
+	if i.Op == front.Cast && i.Type.Kind == front.Long && i.L.Type.Integer() && i.L.Type.Size() < 8 {
+		return i.L
+	}
+	return i
+}
+
+// ScalarAccess reports whether package rt has accesses to a type.
+func ScalarAccess(t *front.Type) bool {
+	return t.Arithmetic() || t.ToShared()
+}
+
+// IsBits reports whether n is a bit-field.
+func IsBits(n *front.Node) bool { return n.Op == front.Member && n.Field.Bits > 0 }
+
+// Waits reports whether a loop may wait for another thread's relaxed write: its condition reads
+// shared memory, and nothing private that the loop assigns to. Such a loop has to answer
+// messages, since the write may be one.
+func Waits(cond, post, body *front.Node) bool {
+	assigned, through := map[*front.Sym]bool{}, false
+	for _, n := range []*front.Node{cond, post, body} {
+		Walk(n, func(n *front.Node) {
+			switch n.Op {
+			case front.Assign, front.AssignOp, front.IncDec:
+				if n.L.Op == front.Var {
+					assigned[n.L.Sym] = true
+				} else if !n.L.Type.IsShared() {
+					through = true
+				}
+			case front.Decl:
+				assigned[n.Sym] = true
+			}
+		})
+	}
+	shared, changes := false, false
+	Walk(cond, func(n *front.Node) {
+		switch n.Op {
+		case front.Var, front.Deref, front.Index, front.Member:
+			switch {
+			case n.Type.IsShared():
+				shared = shared || n.Mem != front.Strict && n.Type.Kind != front.Array
+			case n.Op == front.Var:
+				changes = changes || assigned[n.Sym]
+			default:
+				changes = changes || through
+			}
+		}
+	})
+	return shared && !changes
+}
+
+// Uses reports whether condition n, which Go sees in any case, has s.
+func Uses(n *front.Node, s *front.Sym) (found bool) {
+	Walk(n, func(n *front.Node) { found = found || n.Op == front.Var && n.Sym == s })
+	return found
+}
+
+// Offset is c of an index i + c.
+func Offset(n *front.Node, i *front.Sym) (c int64, ok bool) {
+	n = StripLong(n)
+	if is(n, i) {
+		return 0, true
+	}
+	if n.Op != front.Add && n.Op != front.Sub {
+		return 0, false
+	}
+	l, r := StripLong(n.L), StripLong(n.R)
+	switch {
+	case is(l, i) && r.Op == front.Num && n.Op == front.Add:
+		return r.I, true
+	case is(l, i) && r.Op == front.Num:
+		return -r.I, true
+	case is(r, i) && l.Op == front.Num && n.Op == front.Add:
+		return l.I, true
+	}
+	return 0, false
+}
+
+// Changes has the variables and memory that a loop may change.
+type Changes struct {
+	vars    map[*front.Sym]bool // assigned to, or declared in it
+	unknown bool                // whatever static variables there are: by calls, and stores through pointers
+}
+
+// ChangesOf are the changes of a statement.
+func ChangesOf(n *front.Node) *Changes {
+	c := &Changes{vars: map[*front.Sym]bool{}}
+	Walk(n, func(n *front.Node) {
+		switch n.Op {
+		case front.Assign, front.AssignOp, front.IncDec, front.Zero, front.SetStr:
+			if n.L.Op == front.Var {
+				c.vars[n.L.Sym] = true
+			} else if !n.L.Type.IsShared() {
+				c.unknown = true
+			}
+		case front.Decl:
+			c.vars[n.Sym] = true
+		case front.Call:
+			c.unknown = c.unknown || EffectsOf(n)&(Writes|Calls) != 0
+		}
+	})
+	return c
+}
+
+// Keep reports whether an expression has the same value throughout, and no effects.
+func (c *Changes) Keep(n *front.Node) bool {
+	switch n.Op {
+	case front.Num, front.Threads, front.Mythread:
+		return true
+	case front.Var:
+		s := n.Sym
+		if n.Type.IsShared() || n.Type.Volatile || c.vars[s] || OnStack(s) {
+			return false
+		}
+		return s.Storage == front.Local || s.Storage == front.Global && !c.unknown
+	case front.Add, front.Sub, front.Mul:
+		return c.Keep(n.L) && c.Keep(n.R)
+	case front.Cast, front.Neg:
+		return c.Keep(n.L)
+	}
+	return false
+}
+
+func is(n *front.Node, s *front.Sym) bool {
+	n = StripLong(n)
+	return n.Op == front.Var && n.Sym == s
+}
+
+// Counter is the variable of a loop for (i = a; i < b; i++), which its body leaves alone, and whose
+// bound has no effects.
+func Counter(n *front.Node) (*front.Sym, bool) {
+	i, ok := loopVar(n)
+	return i, ok && steady(n.L.R, i)
+}
+
+// loopVar is counter with any bound.
+func loopVar(n *front.Node) (*front.Sym, bool) {
+	if n.Init == nil || n.L == nil || n.C == nil || n.L.Op != front.Lt && n.L.Op != front.Le {
+		return nil, false
+	}
+	var i *front.Sym
+	switch {
+	case n.Init.Op == front.Block && len(n.Init.List) == 1 && len(n.Init.List[0].List) == 1:
+		i = n.Init.List[0].Sym
+	case n.Init.Op == front.Expr && n.Init.L.Op == front.Assign && n.Init.L.L.Op == front.Var:
+		i = n.Init.L.L.Sym
+	default:
+		return nil, false
+	}
+	return i, byOne(n, i)
+}
+
+// byOne reports whether a loop tests i alone and adds one to it, and its body leaves it alone.
+func byOne(n *front.Node, i *front.Sym) bool {
+	if i == nil || i.Storage != front.Local || i.Addressed || i.Type.Unsigned || i.Type.Kind != front.Int && i.Type.Kind != front.Long {
+		return false
+	}
+	c := n.C
+	if c.Op == front.AssignOp {
+		if c.Sub != front.Add || c.R.Op != front.Num || c.R.I != 1 {
+			return false
+		}
+	} else if c.Op != front.IncDec || c.I != 1 {
+		return false
+	}
+	return is(c.L, i) && is(n.L.L, i) && !n.L.L.Type.Unsigned && !changes(n.R, i)
+}
+
+// steady reports whether a bound is without effects and without i.
+func steady(n *front.Node, i *front.Sym) bool {
+	switch n.Op {
+	case front.Num, front.Threads, front.Mythread:
+		return true
+	case front.Var:
+		return n.Sym != i && !n.Type.IsShared()
+	case front.Add, front.Sub, front.Mul:
+		return steady(n.L, i) && steady(n.R, i)
+	case front.Cast:
+		return n.Type.Integer() && steady(n.L, i)
+	}
+	return false
+}
+
+// changes reports whether n assigns to i.
+func changes(n *front.Node, i *front.Sym) bool {
+	found := false
+	Walk(n, func(n *front.Node) {
+		switch n.Op {
+		case front.Assign, front.AssignOp, front.IncDec:
+			found = found || is(n.L, i)
+		}
+	})
+	return found
+}
+
+// walk calls f for n and everything in it.
+func Walk(n *front.Node, f func(n *front.Node)) {
+	if n == nil {
+		return
+	}
+	f(n)
+	for _, c := range []*front.Node{n.L, n.R, n.C, n.Init, n.Aff} {
+		Walk(c, f)
+	}
+	for _, c := range n.List {
+		Walk(c, f)
+	}
+}
+
+// Upwards is the variable of a loop for (...; i < b; i++), which its body leaves alone.
+func Upwards(n *front.Node) (*front.Sym, bool) {
+	if n.Init != nil {
+		return loopVar(n)
+	}
+	if n.L == nil || n.C == nil || n.L.Op != front.Lt && n.L.Op != front.Le || StripLong(n.L.L).Op != front.Var {
+		return nil, false
+	}
+	i := StripLong(n.L.L).Sym
+	return i, byOne(n, i)
+}
+
+// WhileLoop is a loop while (i < b) { ...; i++; } as a for loop.
+func WhileLoop(n *front.Node) (*front.Node, bool) {
+	if n.R.Op != front.Block || len(n.R.List) == 0 {
+		return nil, false
+	}
+	rest, last := n.R.List[:len(n.R.List)-1], n.R.List[len(n.R.List)-1]
+	if last.Op != front.Expr {
+		return nil, false
+	}
+	body := *n.R
+	body.List = rest
+	loop := &front.Node{Op: front.For, Pos: n.Pos, L: n.L, C: last.L, R: &body}
+	_, ok := Upwards(loop)
+	return loop, ok
+}

@@ -1,0 +1,180 @@
+package opt
+
+import (
+	"fmt"
+
+	"github.com/argon-go/argon/internal/upc/front"
+)
+
+// Kind tells windows apart by their elements.
+type Kind int
+
+// The kinds of windows.
+const (
+	Whole    Kind = iota // all from a pointer on, or an array, of indefinite block size
+	InBlock              // a row that lies in one block
+	OwnBlock             // the thread's block of a row that has one block for each thread
+	AtBlock              // the block that a upc_forall loop is at
+)
+
+// Blocks is the loop over the elements of one block, in a upc_forall loop over i.
+type Blocks struct {
+	I     *front.Sym
+	Block int64
+}
+
+// Place is where a place is in a window.
+type Place struct {
+	Kind  Kind
+	Key   string        // what tells the window from others
+	Index *front.Node   // of the place in it
+	Fixed []*front.Node // what must not change in a loop that has it
+}
+
+// Options is what is known of the program.
+type Options struct {
+	Threads int     // the static THREADS, or 0
+	Blocks  *Blocks // the loop over a block that is looked at, or nil
+}
+
+// Window is the window that a place could be in: relaxed accesses to scalars, behind a pointer that is a variable, of
+// indefinite block size, or in an array or a row of one that lies in one block, or on each thread in one.
+func (o Options) Window(n *front.Node) (p Place, ok bool) {
+	if n.Op != front.Deref && n.Op != front.Index || !n.Type.IsShared() || n.Mem == front.Strict || !ScalarAccess(n.Type) || n.Type.Kind == front.Array {
+		return Place{}, false
+	}
+	base := n.Type.Base()
+	switch n.Op {
+	case front.Deref:
+		p := n.L
+		index := &front.Node{Op: front.Num, Pos: n.Pos, Type: &front.Type{Kind: front.Long}}
+		if p.Op == front.PtrAdd {
+			p, index = p.L, p.R
+		}
+		if p.Op != front.Var || p.Type.IsShared() || p.Type.Elem.Kind == front.Array || base.Block != 0 {
+			return Place{}, false
+		}
+		return Place{Whole, fmt.Sprintf("*%p", p.Sym), index, []*front.Node{p}}, true
+	case front.Index:
+		row, a := n.L.Type, n.L
+		key, ok := "", true
+		var fixed []*front.Node
+		var kind Kind
+		for a.Op == front.Index {
+			fixed = append(fixed, a.R)
+			text, good := spell(a.R)
+			key, ok = key+"["+text+"]", ok && good
+			a = a.L
+		}
+		if a.Op != front.Var || !ok {
+			return Place{}, false
+		}
+		key = fmt.Sprintf("%p%s", a.Sym, key)
+		switch t := o.Threads; {
+		case base.Block == 0:
+			kind = Whole
+		case base.Block == 1:
+			return Place{}, false
+		case !row.Threads && row.Len > 0 && base.Block%row.Len == 0:
+			kind = InBlock
+		case row.Threads && row.Len == base.Block, !row.Threads && t > 0 && row.Len == base.Block*int64(t):
+			kind = OwnBlock
+		case o.Blocks != nil && base.Block == o.Blocks.Block && near(n.R, o.Blocks.I):
+			kind = AtBlock
+		default:
+			return Place{}, false
+		}
+		return Place{kind, fmt.Sprint(kind, key), n.R, fixed}, true
+	}
+	return Place{}, false
+}
+
+// near reports whether an index is i and a constant.
+func near(n *front.Node, i *front.Sym) bool {
+	_, ok := Offset(n, i)
+	return ok
+}
+
+// spell is an expression without effects as a text that is the same for the same ones.
+func spell(n *front.Node) (string, bool) {
+	switch n.Op {
+	case front.Num:
+		return fmt.Sprint(n.I), true
+	case front.Threads, front.Mythread:
+		return fmt.Sprint("#", n.Op), true
+	case front.Var:
+		return fmt.Sprintf("%p", n.Sym), true
+	case front.Add, front.Sub, front.Mul:
+		l, a := spell(n.L)
+		r, b := spell(n.R)
+		return fmt.Sprintf("(%s %d %s)", l, n.Op, r), a && b
+	case front.Cast, front.Neg:
+		l, ok := spell(n.L)
+		return fmt.Sprintf("(%d %v %s)", n.Op, n.Type, l), ok && n.Type.Integer() && n.Type.Kind != front.Bool
+	}
+	return "", false
+}
+
+// Slice is the elements i + C of the window with that key, in a loop over i.
+type Slice struct {
+	Key string
+	C   int64
+}
+
+// Reach is how far from i the elements of a window are.
+type Reach struct {
+	Key         string
+	Least, Most int64
+}
+
+// Sliced is the slices of a loop: those of all places, in windows that there are, with i or i and a constant as index.
+type Sliced struct {
+	Slices []Slice
+	Reach  []Reach
+}
+
+// Slices are those that the body of a loop over i has instead of windows, none if a loop stands in it or a
+// break leaves it, since its iterations are counted.
+func (o Options) Slices(body *front.Node, i *front.Sym, made func(key string) bool) *Sliced {
+	s := &Sliced{}
+	seen := map[Slice]bool{}
+	at := map[string]int{}
+	inner := false
+	Walk(body, func(n *front.Node) {
+		switch n.Op {
+		case front.For, front.Forall, front.While, front.Do, front.Break:
+			inner = true
+		}
+		p, ok := o.Window(n)
+		if !ok || !made(p.Key) {
+			return
+		}
+		c, ok := Offset(p.Index, i)
+		if !ok {
+			return
+		}
+		if _, ok := at[p.Key]; !ok {
+			at[p.Key] = len(s.Reach)
+			s.Reach = append(s.Reach, Reach{p.Key, c, c})
+		}
+		r := &s.Reach[at[p.Key]]
+		r.Least, r.Most = min(r.Least, c), max(r.Most, c)
+		if of := (Slice{p.Key, c}); !seen[of] {
+			seen[of] = true
+			s.Slices = append(s.Slices, of)
+		}
+	})
+	if inner {
+		return &Sliced{}
+	}
+	return s
+}
+
+// Counted are the slices of a loop of C that counts up by one to a bound which stays the same.
+func (o Options) Counted(n *front.Node, made func(key string) bool) (*front.Sym, *Sliced) {
+	i, ok := Counter(n)
+	if !ok || !ChangesOf(n).Keep(n.L.R) {
+		return nil, &Sliced{}
+	}
+	return i, o.Slices(n.R, i, made)
+}
