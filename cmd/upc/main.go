@@ -15,11 +15,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +29,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/gen"
+	"github.com/argon-go/argon/internal/upc/opt"
 	"github.com/argon-go/argon/upc/rt"
 )
 
@@ -43,6 +46,9 @@ Compiles programs of UPC 1.3: FILES end in .upc or .c.
   -I DIR      look for headers there; may be repeated
   -D NAME[=V] define a macro; may be repeated
   -S DIR      keep the Go that is made in DIR
+  -d PASS     print the functions instead, as they are after PASS: typed (the tree with its
+              types, conversions and shared accesses), opt (what may be done with
+              each loop), go (the Go, with a note of each loop's accesses)
   -race       have Go's race detector look; it takes strict accesses for races
   -tags LIST  build tags of the runtime, such as ofi
   -segment N  shared memory of each thread, such as 64M or 2G (default ARGON_SEGMENT,
@@ -73,7 +79,7 @@ func (l *list) Set(s string) error {
 
 // options is the command line.
 type options struct {
-	out, keep       string
+	out, keep, pass string
 	threads, n      int
 	include, define list
 	conduit, gasrun string
@@ -82,6 +88,31 @@ type options struct {
 	tags            string
 	seeds           int
 	files, args     []string
+	units           []*front.Unit // what compile has made of the files
+}
+
+// passes are those of -d, and what they print.
+var passes = map[string]func(o *options, files map[string]gen.File) string{
+	"typed": func(o *options, _ map[string]gen.File) (s string) {
+		for _, u := range o.units {
+			s += u.Dump()
+		}
+		return s
+	},
+	"opt": func(o *options, _ map[string]gen.File) (s string) {
+		for _, u := range o.units {
+			s += opt.Options{Threads: o.threads}.Dump(u)
+		}
+		return s
+	},
+	"go": func(_ *options, files map[string]gen.File) (s string) {
+		for _, n := range slices.Sorted(maps.Keys(files)) {
+			if n != "program.go" { // which has no function of the program
+				s += string(files[n].Text)
+			}
+		}
+		return s
+	},
 }
 
 // macro matches the argument of -D.
@@ -92,6 +123,7 @@ func parse(args []string) (o options, err error) {
 	f.SetOutput(io.Discard)
 	f.StringVar(&o.out, "o", "", "")
 	f.StringVar(&o.keep, "S", "", "")
+	f.StringVar(&o.pass, "d", "", "")
 	f.IntVar(&o.threads, "T", 0, "")
 	f.IntVar(&o.n, "n", 0, "")
 	f.Var(&o.include, "I", "")
@@ -136,6 +168,8 @@ func parse(args []string) (o options, err error) {
 	switch {
 	case wrong != nil:
 		return o, wrong
+	case o.pass != "" && passes[o.pass] == nil:
+		return o, fmt.Errorf("-d %s: the passes are typed, opt and go", o.pass)
 	case len(o.files) == 0 && len(rest) > 0:
 		return o, fmt.Errorf("no input files: %q ends neither in .upc nor in .c", rest[0])
 	case len(o.files) == 0:
@@ -175,6 +209,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if verb == "run" && given == 0 && o.conduit == "" && o.gasrun == "" {
 		o.segment = gas.DefaultSegment
 	}
+	if o.pass != "" && verb != "build" {
+		return fail(fmt.Errorf("-d %s: only upc build prints it", o.pass))
+	}
 	files, warnings, err := compile(&o)
 	if len(warnings) > 0 {
 		fmt.Fprintln(stderr, warnings)
@@ -188,6 +225,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if verb == "vet" {
 		return min(len(warnings), 1)
+	}
+	if o.pass != "" {
+		fmt.Fprint(stdout, passes[o.pass](&o, files))
+		return 0
 	}
 	dir := o.keep
 	if dir == "" {
@@ -231,7 +272,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 // compile is the Go files of a program, and what the compiler warns of.
 func compile(o *options) (files map[string]gen.File, warnings front.Errors, err error) {
 	cfg := &front.Config{Threads: o.threads, Include: o.include, Define: o.define}
-	var units []*front.Unit
 	var errs front.Errors
 	source := map[string]string{}
 	for _, f := range o.files {
@@ -246,13 +286,13 @@ func compile(o *options) (files map[string]gen.File, warnings front.Errors, err 
 			errs = append(errs, l...)
 			continue
 		}
-		units = append(units, u)
+		o.units = append(o.units, u)
 		warnings = append(warnings, u.Warnings...)
 	}
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
-	files, err = gen.Program(units, gen.Options{Threads: o.threads, Source: source, Segment: o.segment})
+	files, err = gen.Program(o.units, gen.Options{Threads: o.threads, Source: source, Segment: o.segment, Notes: o.pass == "go"})
 	return files, warnings, err
 }
 

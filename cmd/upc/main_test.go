@@ -70,9 +70,19 @@ func golden(t *testing.T, file, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != string(want) {
-		t.Errorf("%s:\n%s\nwant:\n%s", file, got, want)
+	if got == string(want) {
+		return
 	}
+	if len(want) < 1<<11 {
+		t.Errorf("%s:\n%s\nwant:\n%s", file, got, want)
+		return
+	}
+	is, was := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	n := 0
+	for n < len(is)-1 && n < len(was)-1 && is[n] == was[n] {
+		n++
+	}
+	t.Errorf("%s, from line %d on:\n%s\nwant:\n%s", file, n+1, strings.Join(is[n:min(n+20, len(is))], "\n"), strings.Join(was[n:min(n+20, len(was))], "\n"))
 }
 
 // TestErrors compares the errors and warnings of wrong programs, each part of a file that begins

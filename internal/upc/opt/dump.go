@@ -1,0 +1,93 @@
+package opt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/argon-go/argon/internal/upc/front"
+)
+
+var kindNames = [...]string{Whole: "whole", InBlock: "row in a block", OwnBlock: "own block", AtBlock: "block of the loop"}
+
+// Dump lists for each loop of a file's functions what may be done with it.
+func (o Options) Dump(u *front.Unit) string {
+	var b strings.Builder
+	for _, s := range u.Syms {
+		if s.Body == nil || s.Header {
+			continue
+		}
+		fmt.Fprintf(&b, "%s\n", s.Name)
+		Walk(s.Body, func(n *front.Node) {
+			switch n.Op {
+			case front.For, front.Forall, front.While, front.Do:
+				o.dump(&b, n)
+			}
+		})
+	}
+	return b.String()
+}
+
+func (o Options) dump(b *strings.Builder, n *front.Node) {
+	fmt.Fprintf(b, "  loop at line %d\n", n.Pos.Line)
+	say := func(format string, args ...any) { fmt.Fprintf(b, "    "+format+"\n", args...) }
+	var post *front.Node
+	if n.Op != front.While && n.Op != front.Do {
+		post = n.C
+	}
+	if Waits(n.L, post, n.R) {
+		say("polls")
+	}
+	var i *front.Sym
+	own, aff, shared := func(*front.Node) bool { return false }, (*front.Node)(nil), false
+	if n.Op == front.Forall && n.Aff != nil && !n.Inner {
+		shared = true
+		l, ok := o.Forall(n)
+		switch {
+		case !ok:
+			aff = n.Aff
+			say("affinity is tested: %v", n.Aff)
+		case l.Runs:
+			say("bounds: runs of blocks of %d", l.Block)
+			o.Blocks, i = &Blocks{l.I, l.Block}, l.I
+		default:
+			say("bounds: elements of blocks of %d", l.Block)
+		}
+		if ok {
+			own = func(n *front.Node) bool { return l.Own(o, n) }
+		}
+	}
+	c := ChangesOf(n)
+	windows := map[string]bool{}
+	Walk(n.R, func(m *front.Node) {
+		p, ok := o.Window(m)
+		if !ok || windows[p.Key] || slices.ContainsFunc(p.Fixed, func(f *front.Node) bool { return !c.Keep(f) }) {
+			return
+		}
+		windows[p.Key] = true
+		say("window, %s: %v", kindNames[p.Kind], m)
+	})
+	made := func(key string) bool { return windows[key] }
+	of := &Sliced{}
+	if n.Op == front.For {
+		i, of = o.Counted(n, made)
+	} else if i != nil {
+		of = o.Slices(n.R, i, made)
+	}
+	for _, s := range of.Slices {
+		say("slice of elements %s%+d", i.Name, s.C)
+	}
+	loop, ok := n, n.Op != front.Do
+	if n.Op == front.While {
+		loop, ok = WhileLoop(n)
+	}
+	if !ok {
+		return
+	}
+	if a, ok := AheadOf(loop, own, aff, shared); ok {
+		say("accesses under way together")
+		for _, g := range a.Gets {
+			say("get ahead, stage %d: %v", g.Stage, g.N)
+		}
+	}
+}
