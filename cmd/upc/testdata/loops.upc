@@ -1,0 +1,93 @@
+/* A loop for each condition of an optimisation, and for what each does not take. loops.opt and loops.go have what is made of
+   them, so that one that ceases to apply is seen. */
+#include <upc_relaxed.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N 16
+#define ALL (N * THREADS)
+
+shared long cyclic[ALL], other[ALL];
+shared [4] long blocks[ALL];
+shared [N] long own[ALL];
+shared [] long here[N];
+shared [N] long rows[ALL][N];
+shared [N] long idx[ALL];
+strict shared long flag;
+
+static long priv[N], out;
+static int list[N];
+static shared [] long *whole = here;
+static shared [4] long *runs = blocks;
+
+/* Bounds of upc_forall. */
+static void forall_element(void) { upc_forall (int i = 0; i < ALL; i++; &cyclic[i]) cyclic[i] = i; }
+static void forall_integer(void) { upc_forall (int i = 0; i < ALL; i++; i) other[i] = cyclic[i]; }
+static void forall_blocks(void) { upc_forall (int i = 0; i < ALL; i++; &blocks[i]) blocks[i] = 2 * i; }
+static void forall_rows(void) { upc_forall (int i = 0; i < ALL; i++; &rows[i][0]) for (int j = 0; j < N; j++) rows[i][j] = i + j; }
+static void forall_own(void) { upc_forall (int i = 0; i < ALL; i++; &own[i]) own[i] = 3 * i; }
+static void forall_pointer(void) { upc_forall (int i = 0; i < ALL; i++; &runs[i]) runs[i]++; }
+static void forall_here(void) { upc_forall (int i = 0; i <= N - 1; i++; &here[i]) here[i] = i * i; }
+static void forall_outside(void) { int i; upc_forall (i = 0; i < ALL; i++; &blocks[i]) blocks[i] += 1; out += i; }
+static void forall_tested(void) { upc_forall (int i = 0; i < ALL; i++; 2 * i) out++; }
+static void forall_step(void) { upc_forall (int i = 0; i < ALL; i += 2; &cyclic[i]) cyclic[i]++; }
+static void forall_changes(void) { upc_forall (int i = 0; i < ALL; i++; &cyclic[i]) if (i < 0) i = 9; }
+
+/* Windows. */
+static void window_pointer(void) { for (int i = 0; i < N; i++) out += whole[list[i]]; }
+static void window_array(void) { for (int i = 0; i < N; i++) here[list[i]] += 1; }
+static void window_row(int k) { for (int i = 0; i < N; i++) out += rows[k][list[i]]; }
+static void window_own(void) { for (int i = 0; i < N; i++) own[MYTHREAD * N + list[i]]++; }
+static void window_while(void) { int i = 0; while (i < N) { out += here[i]; i += 2; } }
+static void no_window_cyclic(void) { for (int i = 0; i < N; i += 2) out += cyclic[i]; }
+static void no_window_moves(void) { for (shared [] long *p = here; p < here + N; p++) out += *p; }
+static void no_window_strict(void) { for (int i = 0; i < 2; i++) out += flag; }
+static void no_window_row(int k) { for (int i = 0; i < 2; i++) { out += rows[k][i]; k++; } }
+
+/* Slices. */
+static void slice_copy(void) { for (int i = 0; i < N; i++) priv[i] = here[i]; }
+static void slice_around(void) { for (int i = 1; i < N - 1; i++) out += here[i - 1] - 2 * here[i] + here[i + 1]; }
+static void slice_pure(void) { for (int i = 0; i < N; i++) here[i] = labs(here[i]) + upc_threadof(&here[i]); }
+static void no_slice_break(void) { for (int i = 0; i < N; i++) { if (here[i] < 0) break; out++; } }
+static void no_slice_call(void) { for (int i = 0; i < N + out % 2; i++) { out += here[i]; srand(i); } }
+
+/* Gets that are done ahead, and puts under way together. */
+static void ahead_list(void) { for (int i = 0; i < N; i++) out += cyclic[list[i]]; }
+static void ahead_local(void) { for (int i = 0; i < N; i++) { int k = list[i] + 1; out += cyclic[k]; } }
+static void ahead_twice(void) { for (int i = 0; i < N; i++) out += cyclic[idx[i] % ALL]; }
+static void ahead_pure(void) { for (int i = 0; i < N; i++) out += cyclic[list[i]] + upc_threadof(&cyclic[list[i]]) + upc_addrfield(&cyclic[i]) % 8; }
+static void ahead_puts(void) { for (int i = 0; i < N; i++) other[list[i]] = priv[i]; }
+static void no_ahead_call(void) { for (int i = 0; i < N; i++) out += cyclic[list[i]] + (rand() & 0); }
+static void no_ahead_chain(void) { long k = 0; for (int i = 0; i < N; i++) k = idx[k] % ALL; out += k; }
+static void no_ahead_alias(void) { for (int i = 1; i < N; i++) cyclic[i] = cyclic[i - 1]; }
+
+/* Loops that wait for another thread answer messages. */
+static void polls(void) { while (cyclic[0] != 0) ; }
+
+int main(void) {
+  for (int i = 0; i < N; i++)
+    list[i] = (i * 5 + 3) % N;
+  forall_element(), forall_integer(), forall_blocks(), forall_rows(), forall_own(), forall_here();
+  upc_barrier;
+  forall_pointer();
+  upc_barrier;
+  forall_outside(), forall_tested(), forall_step(), forall_changes();
+  upc_barrier;
+  if (MYTHREAD == 0) {
+    long keep = cyclic[0];
+    window_pointer(), window_array(), window_row(1 % ALL), window_own(), window_while();
+    no_window_cyclic(), no_window_moves(), no_window_strict(), no_window_row(0);
+    slice_copy(), slice_around(), slice_pure(), no_slice_break(), no_slice_call();
+    for (int i = 0; i < ALL; i++)
+      idx[i] = (i * 7 + 2) % ALL;
+    ahead_list(), ahead_local(), ahead_twice();
+    out += keep;
+    long before = out;
+    ahead_pure();
+    out = before, ahead_puts(), no_ahead_call(), no_ahead_chain(), no_ahead_alias();
+    cyclic[0] = 0;
+    polls();
+    printf("%ld\n", out + other[3]);
+  }
+  return 0;
+}
