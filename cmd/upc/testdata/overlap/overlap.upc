@@ -23,7 +23,7 @@ static void begin(void) { begun = upc_ticks_now(); }
 
 static void end(const char *what, int accesses) {
   double each = (upc_ticks_now() - begun) / one / accesses;
-  printf("%s: %s\n", what, each < 0.25 ? "together" : each > 0.9 ? "one by one" : "some together");
+  printf("%s: %s\n", what, each < 0.5 ? "together" : each > 0.9 ? "one by one" : "some together");
 }
 
 static void check(int ok, int line) {
