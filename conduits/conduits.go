@@ -1,10 +1,12 @@
 package conduits
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -233,6 +235,12 @@ type AttachConfig struct {
 
 // MaxLanes is the most lanes that a rank can have.
 const MaxLanes = jobenv.MaxLanes
+
+// DefaultLanes is how many lanes ranks have that divide the processors of this process, if
+// nothing says how many: one for each processor of a rank.
+func DefaultLanes(ranks int) int {
+	return min(max(min(runtime.GOMAXPROCS(0), sys.Processors())/max(ranks, 1), 1), MaxLanes)
+}
 
 // Laned is implemented by endpoints whose ranks have several lanes: endpoints of one rank
 // that share its memory, and its fate, and nothing that is written by each message. What

@@ -2,9 +2,11 @@ package conduits
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -209,5 +211,19 @@ func TestRegistry(t *testing.T) {
 func TestClassString(t *testing.T) {
 	if Request.String() != "request" || Reply.String() != "reply" {
 		t.Errorf("%v, %v", Request, Reply)
+	}
+}
+
+// TestDefaultLanes: ranks divide the processors, and none is without a lane.
+func TestDefaultLanes(t *testing.T) {
+	all := min(runtime.GOMAXPROCS(0), sys.Processors())
+	for ranks := range all + 3 {
+		want := all
+		if ranks > 0 {
+			want = max(all/ranks, 1)
+		}
+		if got := DefaultLanes(ranks); got != min(want, MaxLanes) {
+			t.Errorf("%d lanes of each of %d ranks on %d processors", got, ranks, all)
+		}
 	}
 }

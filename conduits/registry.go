@@ -18,7 +18,7 @@ type Config struct {
 	// lets the conduit choose. Small ones save memory, large ones even out
 	// bursts. The maker of the job decides: ranks that join it do not.
 	Credits, MaxMedium int
-	// Lanes is how many lanes a rank has, 1 to MaxLanes; 0 means 1. Of a conduit that is not
+	// Lanes is how many lanes a rank has, 1 to MaxLanes; 0 lets the conduit choose. Of a conduit that is not
 	// Laned it means nothing. The maker of the job decides: ranks that join it do not.
 	// Knob: gasrun -lanes, ARGON_LANES.
 	Lanes int

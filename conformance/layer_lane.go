@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -313,11 +314,17 @@ func laneAlone(c *ctx) {
 // laneGiven: lanes are given out as far as there are some, and taken back once.
 func laneGiven(c *ctx) {
 	c.job(2, func(n *gas.Node) error {
-		if n.Lanes() != 1 {
-			return fmt.Errorf("%d lanes by default", n.Lanes())
+		// One for each processor, where the conduit has lanes.
+		if most := runtime.GOMAXPROCS(0); n.Lanes() < 1 || n.Lanes() > most {
+			return fmt.Errorf("%d lanes by default, on %d processors", n.Lanes(), most)
+		}
+		for range n.Lanes() - 1 {
+			if _, err := n.Lane(); err != nil {
+				return err
+			}
 		}
 		_, err := n.Lane()
-		return isErr(err, gas.ErrResource, "a second lane of one")
+		return isErr(err, gas.ErrResource, "one lane more than there are")
 	})
 	err := c.gas(gas.Config{Ranks: 2, SegmentSize: gasSegment, Lanes: 3}, func(n *gas.Node) error {
 		if err := isErr(n.Free(), gas.ErrBadArg, "release of the first lane"); err != nil {

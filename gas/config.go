@@ -72,7 +72,8 @@ type Config struct {
 	Handlers []am.Entry
 
 	// Lanes is how many lanes a rank has, 1 to MaxLanes, the Node that Run gives included:
-	// see Node.Lane. 0 means 1. Of a job that gasrun starts on conduit shm, or hybrid on one
+	// see Node.Lane. 0 means one for each processor that the rank may use where the conduit has
+	// lanes, else 1. Of a job that gasrun starts on conduit shm, or hybrid on one
 	// host, gasrun decides, and fewer there are an error. Equal on all ranks. Knob: gasrun -lanes, ARGON_LANES.
 	Lanes int
 

@@ -3,6 +3,7 @@ package gas
 import (
 	"iter"
 	"math/bits"
+	"runtime"
 	"slices"
 
 	"github.com/argon-go/argon/am"
@@ -25,7 +26,7 @@ func newNode(ep conduits.Endpoint, r *run) *Node {
 // Lane gives the calling goroutine a lane of the rank for itself: a Node for the same rank
 // and memory, by which it sends, polls and waits without a lock, and without a line of
 // memory, that goroutines which use other lanes write. Free gives it back. There are
-// Config.Lanes-1 of them, the Node that Run gives being the first lane; if none is free the
+// Lanes()-1 of them, the Node that Run gives being the first lane; if none is free the
 // error matches ErrResource.
 //
 // Operations that a lane begins are that lane's: Handles, of which Sync takes those of any lane,
@@ -45,8 +46,7 @@ func newNode(ep conduits.Endpoint, r *run) *Node {
 // another lane, or by what is the rank's (barriers, collective calls, registered memory), is
 // found with Config.Debug alone.
 func (n *Node) Lane() (*Node, error) {
-	w := n.whole
-	most := w.run.cfg.Lanes
+	w, most := n.whole, n.Lanes()
 	w.lanesMu.Lock()
 	i := bits.TrailingZeros64(^(w.lanesOut | 1))
 	if i >= most {
@@ -79,7 +79,12 @@ func (n *Node) Free() error {
 }
 
 // Lanes is how many lanes the rank has, this Node or the one it is a lane of included.
-func (n *Node) Lanes() int { return n.run.cfg.Lanes }
+func (n *Node) Lanes() int {
+	if l := n.run.cfg.Lanes; l > 0 {
+		return l
+	}
+	return min(n.main.e.Lanes(), runtime.GOMAXPROCS(0))
+}
 
 func (w *whole) free(i int) {
 	w.lanesMu.Lock()

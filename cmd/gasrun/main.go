@@ -73,7 +73,7 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   the others were passed over, and do nothing else
   -segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
   -lanes N        lanes of a rank, by which goroutines send without a common lock
-                  (default ARGON_LANES, or 1)
+                  (default ARGON_LANES, or one for each processor of a rank)
   -segment-large  segments grow as they are used, and peers reach them through
                   firehoses (default ARGON_SEGMENT_LARGE); -segment may then be large
   -pinnable SIZE  most memory of a rank that peers reach through firehoses at once

@@ -163,7 +163,11 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 	}
 	most := (cfg.MaxSegment + segment.PageSize - 1) &^ (segment.PageSize - 1)
 	remark := func(line string) { fmt.Fprintln(cfg.Output, "argon: "+line) }
-	if cd.Launch == nil || !cd.Launch.Single { // a simulator's ranks may attach more than there is
+	lanes := cfg.Lanes
+	if cd.Launch == nil || !cd.Launch.Single { // a simulator's ranks may attach more than there is, and are the same on any machine
+		if lanes == 0 {
+			lanes = conduits.DefaultLanes(cfg.Ranks)
+		}
 		room, err := conduits.FitLocal(cfg.Name, cfg.Ranks, most, remark)
 		if err != nil {
 			return errs.Misstarted(err)
@@ -172,7 +176,7 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 			most = room
 		}
 	}
-	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most, Lanes: cfg.Lanes, Remark: remark})
+	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most, Lanes: lanes, Remark: remark})
 	if err != nil {
 		return errs.Misstarted(err)
 	}

@@ -38,7 +38,7 @@ type Config struct {
 	MaxSegment uint64
 
 	// Lanes is how many lanes a rank has, see conduits.Laned, 1 to conduits.MaxLanes; 0
-	// means 1. Of a launched job the launcher says it. Knob: gasrun -lanes, ARGON_LANES.
+	// means one for each processor of a rank. Of a launched job the launcher says it. Knob: gasrun -lanes, ARGON_LANES.
 	Lanes int
 
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
@@ -59,9 +59,6 @@ func (c *Config) EnsureDefaults() *Config {
 	}
 	if c.Conduit == "" {
 		c.Conduit = "shm"
-	}
-	if c.Lanes == 0 {
-		c.Lanes = 1
 	}
 	if c.Output == nil {
 		c.Output = os.Stderr

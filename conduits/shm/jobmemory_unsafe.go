@@ -24,7 +24,8 @@ type JobMemory struct {
 // forbidden. Nothing of it is touched yet. c.MaxSegment 0 lets the ranks
 // attach 85 % of the memory that is available, divided by n, at most 64 GiB
 // each, or less where another limit is narrower (see room); an explicit size that does not
-// fit is an error.
+// fit is an error. c.Lanes 0 gives ranks conduits.DefaultLanes, or fewer where their rings could
+// take much of any of this.
 func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 	if err := checkSize(n); err != nil {
 		return nil, err
@@ -57,6 +58,15 @@ func (g *geometry) create(dir string, c conduits.Config) (*os.File, error) {
 		}
 	}
 	bounds, err := g.room(dir, forbidden, c.MaxSegment == 0)
+	if want := conduits.DefaultLanes(g.n); c.Lanes == 0 && want > 1 && err == nil {
+		room := bounds[0].Room
+		for _, b := range bounds {
+			room = sys.Narrowest(room, b.Room)
+		}
+		for g.lanes = want; g.lanes > 1 && g.segmentOffset(0) > room.Free/64; g.lanes /= 2 {
+		}
+		bounds, err = g.room(dir, forbidden, c.MaxSegment == 0)
+	}
 	if err == nil {
 		var size uint64
 		if size, err = conduits.FitSegment("shm", g.n, c.MaxSegment, c.Remark, bounds...); err != nil {

@@ -293,3 +293,17 @@ func TestLaneWithoutReceiver(t *testing.T) {
 		e.Poll()
 	}
 }
+
+// TestLanesByDefault: a launcher's ranks have a lane for each processor, or as many as they are told.
+func TestLanesByDefault(t *testing.T) {
+	for lanes, want := range []int{conduits.DefaultLanes(1), 1, 2, 3} {
+		m, err := CreateJob(1, conduits.Config{MaxSegment: page, Lanes: lanes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.j.lanes != want {
+			t.Errorf("%d lanes of a rank that is told to have %d, not %d", m.j.lanes, lanes, want)
+		}
+		m.Close()
+	}
+}

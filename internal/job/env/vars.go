@@ -76,7 +76,7 @@ var Vars = [...]Var{
 		Meaning: "lanes of a rank",
 		Text:    "Lanes of a rank, by which goroutines send and poll without a lock that another one takes. On conduits other than `shm`, and `hybrid` on one host, they share one way.",
 		Range:   "1 to 64",
-		Default: "1",
+		Default: "one for each processor of a rank, where the conduit has lanes, else 1",
 		Also:    "`Config.Lanes`, `-lanes`",
 		Form:    number(1, jobenv.MaxLanes),
 	},
