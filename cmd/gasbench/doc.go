@@ -207,7 +207,7 @@
 //
 // firehose/pieces: puts and gets of 1 to 1,024 pieces of a Go slice, 1 KiB apart, that
 // firehoses reach, by one Shape ("put-together-64") and each by a blocking operation
-// ("put-alone-64"). Times are of one piece.
+// ("put-alone-64"), also while the owner sleeps ("put-asleep-1"). Times are of one piece.
 //
 // firehose/workingset: the share of puts that find a firehose, after some to each bucket
 // and as many others to warm up, in working sets of 0.5, 1, 2 and 8 times what firehoses

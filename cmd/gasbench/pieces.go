@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
@@ -28,20 +29,32 @@ func farPieceCases(j *job) ([]outcase, error) {
 					together, alone = j.x.GetShape, j.x.Get
 				}
 				out := []output{{latency, refAttachPut}}
-				l = append(l, outcase{via: fmt.Sprint(what, "-together-", k), size: size, out: out, op: j.pieces(k, func(n int) error {
-					s, err := extended.Indexed(extended.RemoteRuns{Addrs: addrs[:n], Len: size}, extended.LocalRuns{Mem: j.local, Offsets: offs[:n], Len: size})
-					if err != nil {
-						return err
-					}
-					return together(1, s)
-				})}, outcase{via: fmt.Sprint(what, "-alone-", k), size: size, out: out, op: j.pieces(k, func(n int) error {
+				each := func(n int) error {
 					for i := range n {
 						if err := alone(1, addrs[i], j.local[offs[i]:][:size]); err != nil {
 							return err
 						}
 					}
 					return nil
-				})})
+				}
+				if k == 1 {
+					// The caller does not sleep, so that only the owner is woken, by the first of puts.
+					o := phases{group: 1, most: 8, before: func(int) error {
+						for start := time.Now(); time.Since(start) < asleep; {
+							compute(1 << 10)
+						}
+						return nil
+					}, timed: each}.op(j)
+					o.begin = j.pieces(k, nil).begin
+					l = append(l, outcase{via: what + "-asleep-1", size: size, out: out, op: o})
+				}
+				l = append(l, outcase{via: fmt.Sprint(what, "-together-", k), size: size, out: out, op: j.pieces(k, func(n int) error {
+					s, err := extended.Indexed(extended.RemoteRuns{Addrs: addrs[:n], Len: size}, extended.LocalRuns{Mem: j.local, Offsets: offs[:n], Len: size})
+					if err != nil {
+						return err
+					}
+					return together(1, s)
+				})}, outcase{via: fmt.Sprint(what, "-alone-", k), size: size, out: out, op: j.pieces(k, each)})
 			}
 		}
 	}
