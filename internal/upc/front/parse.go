@@ -16,7 +16,7 @@ type Config struct {
 // Parse parses and checks a source file. The error is an [Errors].
 func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 	r := &reporter{}
-	p := &parser{reporter: r, cfg: cfg, unit: &Unit{Name: name}, mem: Relaxed}
+	p := &parser{checker: checker{reporter: r, mem: Relaxed}, cfg: cfg, unit: &Unit{Name: name}}
 	defer func() {
 		if e := recover(); e != nil {
 			if _, ok := e.(stop); !ok {
@@ -50,20 +50,18 @@ type scope struct {
 
 // parser parses and checks; it makes typed nodes.
 type parser struct {
-	*reporter
+	checker
 	cfg    *Config
 	unit   *Unit
 	toks   []token
 	i      int
 	scopes []scope
-	mem    Mem // of references whose type does not say
 	depth  int
 
 	fn         *Sym
 	labels     map[string]*LabelInfo
 	gotos      []*Node
 	path       []*Node
-	past       *Node // the last Index of the element behind an array's end, an error so far
 	loops      int
 	switches   []*Node
 	foralls    []*Node
