@@ -55,6 +55,12 @@ func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	if t := c.shared.staged(a); t != nil {
 		return nil, c.finish(c.shared.doStaged(t, a, combine))
 	}
+	if a.kind == kindClose && c.shared != nil {
+		// Afterwards ranks give their places to other teams.
+		if err := c.shared.awaitOwed(); err != nil {
+			return nil, c.finish(err)
+		}
+	}
 	c.prepare(a)
 	blocks, err = c.byMessages(combine)
 	if err = c.finish(err); err != nil {

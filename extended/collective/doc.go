@@ -80,7 +80,9 @@
 // fits. Calls of lengths that differ (GatherV and its kin) go by messages.
 //
 // The staging of a rank of conduit shm is 1 MiB, and less in jobs of more than 64 ranks, whose
-// stagings are 64 MiB together, but for 64 KiB that each has at least; what is touched of it is real memory. Above 16 ranks, calls of
+// stagings are 64 MiB together, but for 64 KiB that each has at least; what is touched of it is real memory. A half of it is for calls of
+// the job. The other half has places for 8 teams at once, each with slots and a staging of its own; teams that share memory go by these as the
+// job does, and later ones by messages until a team that has a place is closed. Above 16 ranks, calls of
 // less than 2 KiB for each rank keep to messages.
 //
 // Where the conduit's cards have a barrier and its switches replicate messages

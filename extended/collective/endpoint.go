@@ -59,7 +59,8 @@ type Member struct {
 	teams  *numbers // of the job's endpoint; nil as long as there was none
 	card   *card    // nil where there is none, and for teams
 	phases Phases   // nil unless Config has it, and for teams
-	shared *shared  // nil unless all ranks share memory, and for teams
+	shared *shared  // nil unless all ranks share memory
+	places uint8    // by bits: of teams; of the job's endpoint
 
 	// work is of the call under way if it waits, and kept for the next one: it would take stack of
 	// every rank that waits.
@@ -120,6 +121,6 @@ func (c *Member) Handlers() []am.Entry {
 func (c *Member) Bind(e *am.Messenger) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
 	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
-	c.useShared()
+	c.useShared(nil)
 	c.useCard()
 }

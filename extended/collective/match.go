@@ -64,7 +64,9 @@ func (c *Member) note(t *am.Token, args []uint32, ready bool) {
 		}
 		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, &w, mine)
 		if good && mine.kind == kindPast && c.shared != nil && int(args[1]>>8&0xff) == slots {
-			good = !c.shared.stuck(t.Src(), w.seq, w.call())
+			if r, ok := c.Of(t.Src()); ok {
+				good = !c.shared.stuck(r, w.seq, w.call())
+			}
 		}
 	}
 	if good && ls != nil {

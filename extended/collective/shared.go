@@ -2,6 +2,8 @@ package collective
 
 import (
 	"encoding/binary"
+	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
@@ -14,11 +16,13 @@ import (
 // sent. Two ranks have their slots for up to pairBytes in one line: the one that comes later
 // finds what it reads in the line that it has just taken to write its own.
 type shared struct {
-	c     *Member
-	ep    conduits.Endpoint
-	spins int      // see maxSpins
-	pair  *channel // of two ranks, else nil
-	lines channel
+	c      *Member
+	ep     conduits.Endpoint
+	spins  int      // see maxSpins
+	places []int8   // of a team's ranks, else nil
+	areas  [][]byte // the lines of slots, by rank
+	pair   *channel // of two ranks, else nil
+	lines  channel
 
 	staging    *staging // nil if there is none; after the first call that asks for it
 	hasStaging bool     // it was asked for
@@ -68,21 +72,27 @@ const (
 	sharedBytes = 8 * (slotWords - 1)
 	pairBytes   = 8 * (pairWords - 1)
 
-	// Lines of a rank's part of the system area, twice each: of two ranks, and by level.
+	// Lines of a rank, twice each: of two ranks, and by level.
 	lineBytes = 64
-	levelOff  = conduits.SystemCollective + 2*lineBytes
+	levelOff  = 2 * lineBytes
 )
 
-// useShared has c know the slots of all ranks, if they share memory.
-func (c *Member) useShared() {
-	ep, n := c.e.Conduit(), c.size
-	for r := range n {
-		if n == 1 || ep.System(r, conduits.SystemWords) == nil {
+// useShared has c know the slots of all ranks, if they share memory. places are those of a team's ranks; see
+// Member.takePlace.
+func (c *Member) useShared(places []int8) {
+	if c.size == 1 || slices.Contains(places, noPlace) {
+		return
+	}
+	s := &shared{c: c, ep: c.e.Conduit(), places: places}
+	for r := range c.size {
+		lines := s.linesOf(r)
+		if lines == nil {
 			return
 		}
+		s.areas = append(s.areas, lines)
 	}
-	s := &shared{c: c, ep: ep}
-	if _, virtual := conduits.As[conduits.Runner](ep); !virtual {
+	n := c.size
+	if _, virtual := conduits.As[conduits.Runner](s.ep); !virtual {
 		// Where the conduit runs the ranks, no other runs while this one watches.
 		s.spins = maxSpins
 	}
@@ -91,7 +101,7 @@ func (c *Member) useShared() {
 		first := c.rank / (span * fanIn) * (span * fanIn)
 		for p := range g {
 			for r := first; r < min(first+span*fanIn, n); r += span {
-				g[p].slots = append(g[p].slots, slotOfRank(ep, r, l, p))
+				g[p].slots = append(g[p].slots, s.slotOf(r, l, p))
 			}
 			g[p].at = (c.rank - first) / span
 		}
@@ -100,7 +110,7 @@ func (c *Member) useShared() {
 	if n <= flatRanks {
 		for p := range s.flat {
 			for r := range n {
-				s.flat[p].slots = append(s.flat[p].slots, slotOfRank(ep, r, 0, p))
+				s.flat[p].slots = append(s.flat[p].slots, s.slotOf(r, 0, p))
 			}
 			s.flat[p].at = c.rank
 		}
@@ -108,7 +118,7 @@ func (c *Member) useShared() {
 	if n == 2 {
 		var g [2]group
 		for p := range g {
-			line := lineAt(ep.System(0, conduits.SystemWords), conduits.SystemCollective+p*lineBytes)
+			line := lineAt(s.areas[0], p*lineBytes)
 			g[p] = group{slots: []slot{line[:pairWords], line[pairWords:]}, at: c.rank}
 		}
 		s.pair = &channel{levels: [][2]group{g}}
@@ -116,9 +126,82 @@ func (c *Member) useShared() {
 	c.shared = s
 }
 
-// slotOfRank is that of a level and parity whose first rank is rank.
-func slotOfRank(ep conduits.Endpoint, rank, level, parity int) slot {
-	return lineAt(ep.System(rank, conduits.SystemWords), levelOff+(2*level+parity)*lineBytes)[:]
+// linesOf is the lines of rank r for slots, nil if it does not share memory.
+func (s *shared) linesOf(r int) []byte {
+	if s.places == nil {
+		if area := s.ep.System(r, conduits.SystemWords); area != nil {
+			return area[conduits.SystemCollective:]
+		}
+		return nil
+	}
+	if area := s.ep.System(s.c.job(r), conduits.SystemStaging); area != nil {
+		return placeIn(area, s.places[r])[:placeLines]
+	}
+	return nil
+}
+
+// stagedOf is the staging of rank r without those lines, nil if there is none.
+func (s *shared) stagedOf(r int) []byte {
+	area := s.ep.System(s.c.job(r), conduits.SystemStaging)
+	switch {
+	case area == nil:
+		return nil
+	case s.places == nil:
+		return placeIn(area, noPlace)
+	}
+	return placeIn(area, s.places[r])[placeLines:]
+}
+
+// A rank's staging is its own for calls of the job, half of it, and of so many teams at once.
+const (
+	teamPlaces = 8
+	placeLines = 1 << 10
+	noPlace    = -1
+)
+
+// placeIn is the part of area that a team has, or, without a place, the job.
+func placeIn(area []byte, place int8) []byte {
+	half := len(area) / 2
+	if place == noPlace {
+		return area[:half]
+	}
+	n := half / teamPlaces
+	return area[half+int(place)*n:][:n]
+}
+
+// takePlace takes a place for a team in this rank's staging, whose slots are of no call then; noPlace if there is none.
+func (c *Member) takePlace() int8 {
+	area := c.e.Conduit().System(c.rank, conduits.SystemStaging)
+	if area == nil {
+		return noPlace
+	}
+	c.mu.Lock()
+	place := bits.TrailingZeros8(^c.places)
+	c.places |= 1 << place
+	c.mu.Unlock()
+	if place == teamPlaces {
+		return noPlace
+	}
+	part := placeIn(area, int8(place))
+	clear(part[:placeLines])
+	for p, part := 0, part[placeLines:]; p < 2; p++ {
+		clear(part[p*halfOf(part):][:lineBytes])
+	}
+	return int8(place)
+}
+
+// freePlace gives a place back.
+func (c *Member) freePlace(place int8) {
+	if place != noPlace {
+		c.mu.Lock()
+		c.places &^= 1 << place
+		c.mu.Unlock()
+	}
+}
+
+// slotOf is the slot of a level and parity whose first rank is r.
+func (s *shared) slotOf(r, level, parity int) slot {
+	return lineAt(s.areas[r], levelOff+(2*level+parity)*lineBytes)[:]
 }
 
 // channel is the one for n bytes of each rank, or nil.
@@ -327,7 +410,7 @@ func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group
 	mine.put(data)
 	if h == s.pair {
 		conc.Release64(plain(&mine[0]), word)
-		s.ep.Wake(1 - c.rank)
+		s.ep.Wake(c.job(1 - c.rank))
 	} else {
 		// The stores of all ranks have one order, and the last in it sees all others here.
 		mine[0].Store(word)
@@ -419,9 +502,9 @@ func (s *shared) nextPhase(h *channel) {
 
 // wakeFrom wakes all ranks from first on, but this one.
 func (s *shared) wakeFrom(first int) {
-	for r := first; r < s.ep.Size(); r++ {
-		if r != s.ep.Rank() {
-			s.ep.Wake(r)
+	for r := first; r < s.c.size; r++ {
+		if r != s.c.rank {
+			s.ep.Wake(s.c.job(r))
 		}
 	}
 }
@@ -521,7 +604,7 @@ func (s *shared) await(w awaited) error {
 		if w.g.staged && s.staging.entered(r, seq) {
 			continue
 		}
-		if err = c.tell(r, handlerOffer, slots<<8, seq, d); seq == c.seq && d.kind.waitsForAll() {
+		if err = c.tell(r, handlerOffer, c.number()<<16|slots<<8, seq, d); seq == c.seq && d.kind.waitsForAll() {
 			break
 		}
 	}
@@ -529,8 +612,8 @@ func (s *shared) await(w awaited) error {
 	if err == nil {
 		err = c.waitFor(max(first, 0), true, func() int {
 			for r := s.lacking(0, c.size); r >= 0; r = s.lacking(r+1, c.size) {
-				if s.ep.Left(r) && s.lacks(r) { // it may have come before it left
-					return r
+				if s.ep.Left(c.job(r)) && s.lacks(r) { // it may have come before it left
+					return c.job(r)
 				}
 			}
 			return -1
@@ -558,7 +641,7 @@ func (s *shared) tellOdd(w awaited, odd int) error {
 		}
 	}
 	seq, d := w.called()
-	if err := c.tell(odd, handlerReady, slots<<8, seq, d); err != nil {
+	if err := c.tell(odd, handlerReady, c.number()<<16|slots<<8, seq, d); err != nil {
 		return err
 	}
 	return c.waitFor(odd, true, nil, func() bool { return false })
@@ -590,7 +673,7 @@ func (s *shared) leaf(r int) *atomic.Uint64 {
 	if s.ofRanks() {
 		return &s.now.g.slots[r][0]
 	}
-	return &slotOfRank(s.ep, r, 0, int(s.lines.phase&1))[0]
+	return &s.slotOf(r, 0, int(s.lines.phase&1))[0]
 }
 
 // missing names the ranks that the call waits for, if it waits here. Called with Member.mu held.
@@ -598,10 +681,10 @@ func (s *shared) missing() string {
 	if s.now.g == nil {
 		return ""
 	}
-	n := s.ep.Size()
+	n := s.c.size
 	var ranks []int
 	for r := s.lacking(0, n); r >= 0; r = s.lacking(r+1, n) {
-		ranks = append(ranks, r)
+		ranks = append(ranks, s.c.job(r))
 	}
 	if len(ranks) == 0 {
 		return "waiting for a rank that has called it to go on"
@@ -615,7 +698,7 @@ func (s *shared) missing() string {
 func (s *shared) stuck(r int, seq uint32, d call) bool {
 	var last uint32
 	var lastCall call
-	any, mine, self := false, false, s.ep.Rank()
+	any, mine, self := false, false, s.c.rank
 	look := func(of, own slot, staged bool) {
 		if of[0].Load() == 0 {
 			return
@@ -627,7 +710,7 @@ func (s *shared) stuck(r int, seq uint32, d call) bool {
 		mine = mine || q == seq && e == d
 	}
 	for p := range 2 {
-		look(slotOfRank(s.ep, r, 0, p), slotOfRank(s.ep, self, 0, p), false)
+		look(s.slotOf(r, 0, p), s.slotOf(self, 0, p), false)
 		if s.pair != nil {
 			g := &s.pair.levels[0][p]
 			look(g.slots[r], g.slots[self], false)
@@ -655,7 +738,7 @@ func (s *shared) matched() error {
 		if other != seq {
 			e = call{kind: kindOther}
 		}
-		c.broke(fault{seq: seq, a: uint32(c.rank), callA: d, b: uint32(k), callB: e}, false)
+		c.broke(fault{seq: seq, a: uint32(c.job(c.rank)), callA: d, b: uint32(c.job(k)), callB: e}, false)
 	}
 	return c.broken
 }

@@ -3,7 +3,6 @@ package collective
 import (
 	"math/bits"
 
-	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/conc"
 )
@@ -37,20 +36,23 @@ const (
 	castAtOnce = 16 << 10
 )
 
-// newStaging is the staging of all ranks of c, or nil.
-func newStaging(c *Member, ep conduits.Endpoint) *staging {
+// newStaging is the staging of all ranks, or nil.
+func (s *shared) newStaging() *staging {
+	c := s.c
 	t := &staging{channel: channel{levels: make([][2]group, 1)}}
 	for p := range t.halves {
 		g := &t.levels[0][p]
 		g.staged, g.at = true, c.rank
 		for r := range c.size {
-			area := ep.System(r, conduits.SystemStaging)
+			area := s.stagedOf(r)
 			if area == nil {
 				return nil
 			}
-			// Areas are as far apart as a power of two: their lines are not to have one place in the caches.
-			skew := r % 32 * lineBytes
-			half := (len(area) - 32*lineBytes) / 2 &^ (lineBytes - 1)
+			half, skew := halfOf(area), 0
+			if s.places == nil {
+				// Areas are as far apart as a power of two: their lines are not to have one place in the caches.
+				skew = r % skews * lineBytes
+			}
 			area = area[skew+p*half:][:half]
 			g.slots = append(g.slots, lineAt(area, 0)[:])
 			t.halves[p] = append(t.halves[p], area[lineBytes:])
@@ -58,6 +60,12 @@ func newStaging(c *Member, ep conduits.Endpoint) *staging {
 	}
 	return t
 }
+
+// skews is how many lines the halves of the job's staging may be moved by.
+const skews = 8
+
+// halfOf is how long the halves of area are, with their flags.
+func halfOf(area []byte) int { return (len(area) - skews*lineBytes) / 2 &^ (lineBytes - 1) }
 
 // room is how many bytes a half has.
 func (t *staging) room() int { return len(t.halves[0][0]) }
@@ -109,7 +117,7 @@ func (s *shared) staged(a *Call) *staging {
 		return nil // see shared.of
 	}
 	if !s.hasStaging {
-		s.staging, s.hasStaging = newStaging(s.c, s.ep), true
+		s.staging, s.hasStaging = s.newStaging(), true
 	}
 	switch t := s.staging; {
 	case t == nil, t.room() < n*lineBytes, reduces && (step == 0 || n*step > t.room()) && strideOf(block)*blocks > t.room():
@@ -160,7 +168,7 @@ func (s *shared) post(t *staging, wait int) {
 	t.round++
 	if s.c.size == 2 {
 		conc.Release64(plain(&mine[0]), word)
-		s.ep.Wake(1 - s.c.rank)
+		s.ep.Wake(s.c.job(1 - s.c.rank))
 		return
 	}
 	// The stores of all ranks have one order, and the last in it sees all others here.

@@ -2,12 +2,15 @@ package collective
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // staged are calls that go by staging if they do not fit a slot, with elements of so many bytes, and what of their
@@ -97,7 +100,7 @@ func inElements(a *Call, elem int) *Call {
 // TestStaged compares calls by staging with those by messages, of lengths around a word, a line, what is combined at once and a
 // half of the staging, of buffers that begin at any byte, where any rank may be ahead.
 func TestStaged(t *testing.T) {
-	sizes := []int{sharedBytes + 1, 64, 1000, foldWhole, 3*foldAtOnce + 8, 80_000, 530_000}
+	sizes := []int{sharedBytes + 1, 64, 1000, foldWhole, 3*foldAtOnce + 8, 80_000, 270_000}
 	for _, n := range []int{2, 3, 5, 8, 13, 20} {
 		if conc.Race && n > 3 {
 			continue
@@ -138,13 +141,87 @@ func TestStaged(t *testing.T) {
 								return fmt.Errorf("%s of %d bytes in elements of %d: not what it is by messages", call.name, size, elem)
 							}
 						}
-						if fits := n <= flatRanks && (elem > 0 || size*n < 200_000); fits && (shared.staging == nil || shared.staging.phase == before) {
+						if fits := n <= flatRanks && (elem > 0 || size*n < 100_000); fits && (shared.staging == nil || shared.staging.phase == before) {
 							return fmt.Errorf("%s of %d bytes in elements of %d did not go by staging", call.name, size, elem)
 						}
 					}
 				}
 				return nil
 			})
+		})
+	}
+}
+
+// TestTeamPlaces has ranks in more teams at once than have places in shared memory, twice. All teams make calls that would go by slots
+// and by staging, of which those without a place send messages.
+func TestTeamPlaces(t *testing.T) {
+	must(t, "shm", 5, func(m *member) error {
+		for range 2 {
+			var teams []*Member
+			for k := range teamPlaces + 2 {
+				team, err := m.Split(m.rank%(1+k%2), -m.rank) // of all, or of odd and even ranks
+				if err != nil {
+					return err
+				}
+				if has := team.shared != nil; has != (k < teamPlaces) {
+					return fmt.Errorf("team %d of %d ranks has a place: %v", k, team.size, has)
+				}
+				teams = append(teams, team)
+			}
+			for _, size := range []int{8, 1000, 70_000} {
+				for k, team := range teams {
+					acc := bytes.Repeat([]byte{byte(m.rank + 1)}, size)
+					if err := team.AllReduceElements(1, acc, sum); err != nil {
+						return err
+					}
+					want := byte(0)
+					for r := range team.size {
+						want += byte(team.Global(r) + 1)
+					}
+					if !bytes.Equal(acc, bytes.Repeat([]byte{want}, size)) {
+						return fmt.Errorf("team %d: sum of %d bytes is %d..., not %d", k, size, acc[0], want)
+					}
+					root := k % team.size
+					if err := team.Broadcast(root, acc); err != nil {
+						return err
+					}
+				}
+			}
+			for _, team := range teams {
+				if err := team.Close(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// TestTeamLast has ranks of a team make calls that do not match, none of which waits for any, as
+// the last ones: Close finds it, and the job's calls go on.
+func TestTeamLast(t *testing.T) {
+	for _, n := range []int{4, 40, 4000} { // of the other call, which has 4 bytes
+		must(t, "shm", 3, func(m *member) error {
+			team, err := m.Split(m.rank/2, 0)
+			if err != nil {
+				return err
+			}
+			if m.rank == 0 {
+				err = team.Reduce(1, make([]byte, 4), sum)
+			} else {
+				err = team.Broadcast(team.size-1, make([]byte, n))
+			}
+			if err == nil {
+				err = team.Close()
+			}
+			if m.rank == 2 { // alone in its team
+				return errors.Join(err, m.AllReduce(make([]byte, 8), sum))
+			}
+			if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "Reduce to rank 1 of 4 bytes on rank 0") ||
+				!strings.Contains(err.Error(), fmt.Sprintf("Broadcast from rank 1 of %d bytes on rank 1", n)) {
+				return fmt.Errorf("%d bytes: %w", n, err)
+			}
+			return m.AllReduce(make([]byte, 8), sum)
 		})
 	}
 }

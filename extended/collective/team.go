@@ -19,6 +19,7 @@ type team struct {
 	ranks  []int32 // of the job, by rank of the team; nil before Split has made it
 	base   uint32  // number of the call before its first
 	closed bool
+	place  int8 // in this rank's staging, or noPlace
 	// plan, if it is not nil, is given what a call would post, send and await, in this order,
 	// and nothing is: the schedule of any rank of any team can be counted without running it.
 	plan func(s *stage)
@@ -164,6 +165,7 @@ type share struct {
 	colour, key, rank int
 	seq               uint32
 	claimed           bool
+	place             int8
 }
 
 const shareSize = 24
@@ -175,12 +177,13 @@ func (m share) put(b []byte) {
 	if m.claimed {
 		b[20] = 1
 	}
+	b[21] = byte(m.place)
 }
 
 func shareOf(rank int, b []byte) share {
 	return share{
 		colour: int(binary.LittleEndian.Uint64(b)), key: int(binary.LittleEndian.Uint64(b[8:])), rank: rank,
-		seq: binary.LittleEndian.Uint32(b[16:]), claimed: b[20] != 0,
+		seq: binary.LittleEndian.Uint32(b[16:]), claimed: b[20] != 0, place: int8(b[21]),
 	}
 }
 
@@ -197,6 +200,21 @@ func (c *Member) Split(colour, key int) (*Member, error) {
 	if c.e == nil {
 		return nil, c.errUnbound(kindSplit)
 	}
+	w, place := c.world(), int8(noPlace)
+	if colour >= 0 {
+		place = w.takePlace()
+	}
+	t, err := c.split(colour, key, place)
+	if t == nil || t.shared == nil {
+		w.freePlace(place)
+	} else {
+		t.team.place = place
+	}
+	return t, err
+}
+
+// split is Split of a rank that has a place for the team.
+func (c *Member) split(colour, key int, place int8) (*Member, error) {
 	w := c.world()
 	for first := 1; ; {
 		var used [8]byte
@@ -214,7 +232,7 @@ func (c *Member) Split(colour, key int) (*Member, error) {
 			continue
 		}
 		seq, ok := w.claim(number)
-		all, err := c.members(share{colour: colour, key: key, seq: seq, claimed: ok})
+		all, err := c.members(share{colour: colour, key: key, seq: seq, claimed: ok, place: place})
 		if err == nil && !slices.ContainsFunc(all, func(m share) bool { return !m.claimed }) {
 			if colour < 0 {
 				w.release(number)
@@ -259,9 +277,10 @@ func (c *Member) members(own share) ([]share, error) {
 func (c *Member) found(number, colour int, all []share) *Member {
 	all = slices.DeleteFunc(all, func(m share) bool { return m.colour != colour })
 	slices.SortStableFunc(all, func(a, b share) int { return cmp.Compare(a.key, b.key) })
-	ranks := make([]int32, len(all))
+	ranks, places := make([]int32, len(all)), make([]int8, len(all))
 	var last uint32
 	for r, m := range all {
+		places[r] = m.place
 		ranks[r] = int32(c.job(m.rank))
 		if int32(m.seq-last) > 0 {
 			last = m.seq
@@ -278,6 +297,8 @@ func (c *Member) found(number, colour int, all []share) *Member {
 	defer t.mu.Unlock()
 	t.team.ranks, t.team.base, t.seq = ranks, last, last
 	t.rank, t.size = slices.Index(ranks, int32(w.rank)), len(ranks)
+	t.team.place = noPlace
+	t.useShared(places)
 	if h := conduits.NeighbourhoodsOf(c.e.Conduit()); h != nil {
 		t.useLevels(conduits.NewNeighbourhoods(t.size, func(r int) int { return h.Of(int(ranks[r])) }))
 	}
@@ -302,6 +323,9 @@ func (c *Member) Close() error {
 	}
 	err := c.Do(&Call{kind: kindClose}, func(_, _ []byte) {})
 	w := c.team.world
+	if err == nil {
+		w.freePlace(c.team.place)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.mu.Lock()

@@ -1709,7 +1709,7 @@ var mutants = []mutant{
 		name:   "collective-shared-ready",
 		defect: "a rank that waits at the slots says that it is ready for data, which no rank of the call then sends",
 		file:   "extended/collective/shared.go", test: "extended/collective ^TestShared$",
-		old: "c.tell(r, handlerOffer, slots<<8, seq, d)",
+		old: "c.tell(r, handlerOffer, c.number()<<16|slots<<8, seq, d)",
 		new: "c.tell(r, handlerReady, slots<<8, seq, d)",
 	},
 	{
