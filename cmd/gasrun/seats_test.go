@@ -70,6 +70,11 @@ func TestJobsTakeOtherProcessors(t *testing.T) {
 		if got := first.where[0] + second.where[0]; got != both {
 			t.Errorf("two jobs run on %q and %q", first.where, second.where)
 		}
+		second.kill(t)
+		second = seated(t, 1, "-bind", "core", "-hosts", "a", "-iface", "lo", "-ssh", fakeSSH(t, sshHere))
+		if got := first.where[0] + second.where[0]; got != both {
+			t.Errorf("a job and one behind ssh run on %q and %q", first.where, second.where)
+		}
 		third := seated(t, 1, "-bind", "core")
 		if !strings.Contains(both, third.where[0]) {
 			t.Errorf("the third job runs on %q, want one of %v", third.where, cpus)
@@ -85,6 +90,7 @@ func TestJobsTakeOtherProcessors(t *testing.T) {
 // TestRanksAreSpread has ranks of a job, also of several hosts that are this machine, run on
 // processors of their own, and says so at -v; those without a processor of their own share.
 func TestRanksAreSpread(t *testing.T) {
+	ssh := fakeSSH(t, sshHere)
 	sandbox.OnTwoProcessors(t, func(two []int) {
 		cpus, both := []string{place.List(two[:1]), place.List(two[1:])}, place.List(two)
 		for _, tc := range []struct {
@@ -100,9 +106,13 @@ func TestRanksAreSpread(t *testing.T) {
 			{"-n 2", "none", []string{both, both}},
 			{"-n 2 -bind core", "none", cpus},
 			{"-n 2 -hosts localhost,localhost", "", cpus},
+			{"-n 2 -hosts a:2 -iface lo -ssh SSH", "", cpus},
+			{"-n 3 -hosts a:3 -iface lo -ssh SSH", "", []string{cpus[0], cpus[0], cpus[1]}},
+			{"-n 2 -hosts a:2 -iface lo -ssh SSH", "none", []string{both, both}},
+			{"-n 2 -hosts a:2 -iface lo -ssh SSH -bind none", "", []string{both, both}},
 		} {
 			t.Setenv("ARGON_BIND", tc.env)
-			args := append(strings.Fields(tc.args), "-q", "-conduit", "shm")
+			args := append(strings.Fields(strings.ReplaceAll(tc.args, "SSH", ssh)), "-q", "-conduit", "shm")
 			if strings.Contains(tc.args, "-hosts") {
 				args[len(args)-1] = "hybrid"
 			}

@@ -72,7 +72,7 @@ type Config struct {
 	OutputDir string
 
 	// Bind says on which processors ranks run; "" means what ARGON_BIND says, or
-	// BindSpread on this host and BindNone on hosts that are reached by ssh, and BindNone for a simulation.
+	// BindSpread, and BindNone for a simulation.
 	Bind Bind
 	// Timeout ends the job with jobenv.StatusTimeout after asking each rank where it
 	// waits; 0 means never.
@@ -178,9 +178,7 @@ func (c *Config) EnsureDefaults() {
 	if c.Bind == "" && c.single() {
 		c.Bind = BindNone
 	}
-	if c.Bind == "" {
-		c.Bind = Bind(os.Getenv(jobenv.Bind))
-	}
+	c.Bind = cmp.Or(c.Bind, Bind(os.Getenv(jobenv.Bind)), BindSpread)
 	if c.Stdout == nil {
 		c.Stdout = io.Discard
 	}
@@ -242,7 +240,7 @@ func (c *Config) Validate() error {
 			bad("launch: working directory (-wdir): %v", err)
 		}
 	}
-	if _, err := place.ParseBind(string(cmp.Or(c.Bind, BindSpread))); err != nil {
+	if _, err := place.ParseBind(string(c.Bind)); err != nil {
 		all = append(all, err)
 	}
 	if c.Iface != "" {

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,7 +175,7 @@ func (j *job) prepare(path string, spawn *spawner) error {
 		}
 	}
 	if here > 0 { // hosts that are this machine divide it
-		j.seats = takeSeats(cmp.Or(j.Bind, BindSpread), here, spawn)
+		j.seats = takeSeats(j.Bind, here, spawn)
 		here = 0
 	}
 	for _, h := range j.hosts {
@@ -185,7 +184,7 @@ func (j *job) prepare(path string, spawn *spawner) error {
 			h.task.Seats = j.seats.part(here, h.size)
 			here += h.size
 		} else {
-			h.task.Bind = j.Bind // by default none: hosts may be one machine, whose deputies choose by themselves
+			h.task.Bind = j.Bind
 		}
 	}
 	return nil

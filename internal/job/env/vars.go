@@ -85,7 +85,7 @@ var Vars = [...]Var{
 		Meaning: "processors of the ranks of a host",
 		Text:    "How the ranks of a host are bound to its processors. `spread`: those that the job may use, and that no other job has taken, are divided evenly; `core`: each rank has one core; `numa`: whole memory nodes; `none`: ranks run anywhere. Ranks that another launcher has bound stay as they are.",
 		Range:   "`spread`, `core`, `numa`, `none`",
-		Default: "`spread`; `none` on hosts that gasrun reaches by ssh",
+		Default: "`spread`",
 		Also:    "`-bind`",
 	},
 	{
