@@ -119,8 +119,17 @@ func (e *Endpoint) Deliver(f func()) bool {
 // Polling reports whether the caller is in a handler.
 func (e *Endpoint) Polling() bool { return e.near.Polling() }
 
-// Idle is that of the shared memory.
-func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
+// Idle is that of the shared memory, which counts polls: most of those watch a ring for a moment. Where the
+// network brought the last message there may be none to watch, and polls take a tenth of that. So looks at the network
+// are counted there: a rank would sleep before an answer could come.
+func (e *Endpoint) Idle(idle int) bool {
+	if idle <= 0 {
+		e.idled.Store(e.looks.Load())
+	} else if atomic.LoadUint64(&e.afar) != 0 {
+		idle = max(1, min(idle, int(e.looks.Load()-e.idled.Load())))
+	}
+	return e.near.Idle(idle)
+}
 
 // Waiting for two things at once: goroutines park in near. While any of them does,
 // the watcher, a goroutine of this package, is parked in far, and wakes near when it

@@ -39,6 +39,7 @@ type Endpoint struct {
 	afar   uint64        // 1 if far brought the last message
 	arming atomic.Int32  // goroutines between Arm and Park or Disarm
 	looks  atomic.Uint64 // looks begun
+	idled  atomic.Uint64 // looks when the last wait began
 	nested atomic.Int32  // handlers that are parked
 
 	// Guarded by near's being polled: what uses these is a handler of near.

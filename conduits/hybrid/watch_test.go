@@ -3,6 +3,7 @@ package hybrid
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -206,6 +207,47 @@ func TestLooksBeforeParking(t *testing.T) {
 	if woken > rounds/2 { // the watcher wakes it, too, now and then
 		t.Errorf("of %d looks that find nothing %d wake the rank", rounds, woken)
 	}
+	leave(t, eps)
+}
+
+// idles is shared memory that tells what Idle is called with.
+type idles struct {
+	conduits.NearEndpoint
+	calls []int
+}
+
+func (n *idles) Idle(idle int) bool {
+	n.calls = append(n.calls, idle)
+	return idle < 3
+}
+
+// TestIdleCountsLooks: where the network brought the last message a wait is as long as so many looks at it, and
+// as so many polls elsewhere.
+func TestIdleCountsLooks(t *testing.T) {
+	eps := three(t, plain)
+	attach(t, eps, nil)
+	e := eps[0].(*Endpoint)
+	near := &idles{NearEndpoint: e.near}
+	e.near = near
+	for _, c := range []struct {
+		afar uint64
+		want []int
+	}{
+		{0, []int{-1, 0, 1, 2, 3}},
+		{1, []int{-1, 0, 1, 1, 1, 2, 2, 3}},
+	} {
+		atomic.StoreUint64(&e.afar, c.afar)
+		near.calls = nil
+		for idle := -1; e.Idle(idle); idle++ {
+			if idle%2 == 1 {
+				e.look()
+			}
+		}
+		if !slices.Equal(near.calls, c.want) {
+			t.Errorf("afar %d: shared memory is told of %d empty polls, want %d", c.afar, near.calls, c.want)
+		}
+	}
+	e.near = near.NearEndpoint
 	leave(t, eps)
 }
 
