@@ -257,13 +257,14 @@
 // # Neighbours
 //
 // -beside measures the rows once beside each of some neighbours on the machine, processes
-// that gasbench starts before and kills after them: "nothing", "loop" (which never ends),
-// "nice" (the same at nice 10), "pulse" (50 ms of a loop, then a pause as long, in turn);
-// loop*2 is two. They run wherever the launcher of the job may, even if ranks are bound.
+// that gasbench starts before and ends after them: "nothing", "loop" (which never ends),
+// "nice" (the same at nice 10), "pulse" (50 ms of a loop, then a pause as long, in turn), "build" (go build
+// of a package of Go's library with an empty cache, again and again; left out where there is no go), "job" (a job of two ranks on
+// the same conduit, started on its own, that measures the same); loop*2 is two. They run wherever the launcher of the job may, even if ranks are bound.
 // Column beside, and the field in -json, name the neighbour; -against compares rows beside
 // the same one. References run beside it, too: compare values rather than ratios.
 //
-//	gasrun -n 2 gasbench -beside nothing,nice,loop,loop*2,pulse -run am/short -size 4
+//	gasrun -n 2 gasbench -beside nothing,nice,loop,loop*2,pulse,build,job -run am/short -size 4
 //
 // # Jobs
 //

@@ -122,6 +122,7 @@ type runner struct {
 	program string
 	signals <-chan os.Signal
 	stderr  io.Writer
+	started func() // called when the ranks of a job, which is quiet, run; nil if it is no neighbour
 }
 
 // job runs one, whose standard output goes to out.
@@ -129,6 +130,9 @@ func (r *runner) job(v variant, args []string, out io.Writer) error {
 	c := launch.Config{
 		Size: 2, Program: r.program, Args: args, Conduit: v.conduit, Env: v.env(), Bind: r.o.bind,
 		Stdout: out, Stderr: r.stderr, Log: r.stderr, Signals: r.signals, Guard: r.program,
+	}
+	if r.started != nil {
+		c.Quiet, c.Started = true, func([]int) { r.started() }
 	}
 	if v.loss >= 0 {
 		p, err := faultproxy.New(faultproxy.Config{Size: c.Size, Seed: 1, Faults: faultproxy.Faults{Drop: v.loss}})

@@ -54,7 +54,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	sizes := f.String("size", "", "measure these sizes only, `SIZE,...`, such as 8,1M; of am/short numbers of arguments")
 	f.StringVar(&o.against, "against", "", "compare with the figures that -json has written to `FILE`; what became slower is an error")
 	f.Float64Var(&o.slack, "slack", 1, "with -against: what became slower by less than the factor `F` is none")
-	neighbours := f.String("beside", "", "measure each row beside `NEIGHBOUR,...`: nothing, loop, nice (a loop at nice 10), pulse (a loop, on and off); loop*2 is two")
+	neighbours := f.String("beside", "", "measure each row beside `NEIGHBOUR,...`: nothing, loop, nice (a loop at nice 10), pulse (a loop, on and off), build (go build), job (two ranks that measure the same); loop*2 is two")
 	conduit := f.String("conduit", "", "start jobs of two ranks on conduits `NAME,...`, without gasrun; \"sim\": simulate all ranks in this process")
 	auth := f.String("auth", "", "with -conduit udp: jobs for each of `MODE,...`: none, authenticated, encrypted")
 	datagram := f.String("datagram", "", "with -conduit udp: jobs for each of these largest datagrams, `BYTES,...`")
@@ -155,8 +155,8 @@ func wholeName(run string) (*regexp.Regexp, error) {
 }
 
 func main() {
-	if kind, ok := os.LookupEnv(envNeighbour); ok {
-		neighbour(kind)
+	if kind := os.Getenv(envNeighbour); kind != "" {
+		beNeighbour(kind, os.Args[1:])
 	}
 	if status, ok := launch.Helper(); ok {
 		os.Exit(status)
@@ -227,9 +227,17 @@ func bench(o options, out io.Writer, progress *os.File) error {
 			}
 		}
 		r := newReport(o, out, progress, j)
+		again := []string{"-conduit", n.Layers().Conduit.Conduit(), "-run", o.run.String(), "-time", jobTime}
+		if o.sizes != nil {
+			again = append(again, "-size", strings.Trim(strings.ReplaceAll(fmt.Sprint(o.sizes), " ", ","), "[]"))
+		}
 		for _, b := range o.beside {
+			if why := b.lacks(); why != "" {
+				r.leaveOut("-beside "+b.text, why)
+				continue
+			}
 			r.beside = b.text
-			if err := b.with(func() error { return j.rows(o, r) }); err != nil {
+			if err := b.with(again, func() error { return j.rows(o, r) }); err != nil {
 				return err
 			}
 		}
