@@ -68,9 +68,9 @@
 // themselves, and with messages only this: the data of a ReservePut is in place
 // when its message is delivered, and a put whose RemoteDone was reported is
 // visible to the receiver of a message that is sent later. Every message is
-// delivered once. Conduits with one path per pair do keep an order; package chaos
-// keeps none, and the conformance suite runs all layers on it, so that nothing
-// above relies on more.
+// delivered once. Conduits with one path per pair do keep an order, shm that of each
+// goroutine's messages; package chaos keeps none, and the conformance suite runs all
+// layers on it, so that nothing above relies on more.
 //
 // # Attaching and leaving
 //

@@ -92,9 +92,8 @@
 //
 // lanes/own: the time a message when 1, 2, 4 and so on goroutines of rank 0 send messages
 // of four arguments to their own rank at once, each by a lane of its own, and poll it after
-// every sixteenth. size is the number of goroutines, up to what ARGON_LANES says, such as
-// ARGON_LANES=4 gasbench -conduit shm -run lanes/own; more of them than processors show
-// nothing.
+// every sixteenth. size is the number of goroutines, up to the rank's lanes (ARGON_LANES);
+// more of them than processors show nothing.
 //
 // lanes/shared: the time a message when 1, 2, 4, 8 and 16 goroutines of rank 0 send messages of
 // four arguments to rank 1 at once, by one endpoint.

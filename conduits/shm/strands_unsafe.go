@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/place"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -288,6 +289,9 @@ func (j *job) strandsAt(src, dst, lane int, off uint64) (p unsafe.Pointer, sound
 	}
 	g := &j.growth
 	if p = j.mapOld(off, size, true); p != nil {
+		if node, ok := place.OwnNode(); ok { // before the sender touches it: see lieOn
+			_ = sys.PreferNode(p, int64(size), node)
+		}
 		return p, true
 	}
 	return nil, off%segment.PageSize == 0 && (g.grown(off, size) || g.closed())
