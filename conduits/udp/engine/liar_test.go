@@ -105,6 +105,38 @@ func TestLieTwice(t *testing.T) {
 	}
 }
 
+// TestLieGap sends one half of a message twice: in place of the other half the receiver sees nothing of a message that
+// lay there before.
+func TestLieGap(t *testing.T) {
+	e, _, _ := pair(t, nil)
+	l := &liar{e: e}
+	for _, first := range []byte{0x5A, 0} {
+		half := lieMedium(uint32(first), 100, 0, 50)
+		for i := range half[len(half)-50:] {
+			half[len(half)-50+i] = first
+		}
+		second := half
+		if first != 0 {
+			second = lieMedium(uint32(first), 100, 50, 50)
+			for i := range second[len(second)-50:] {
+				second[len(second)-50+i] = first
+			}
+		}
+		l.tell(0, half)
+		l.tell(0, second)
+		m := e.NextMessage(conduits.Request)
+		if m == nil || len(m.Payload) != 100 {
+			t.Fatalf("message %+v", m)
+		}
+		for i, b := range m.Payload {
+			if b != first {
+				t.Fatalf("byte %d of a message of %#x is %#x", i, first, b)
+			}
+		}
+		e.Release(m)
+	}
+}
+
 // TestLieOutside asks for and writes to what is not in the segment: around both
 // ends, and with lengths and offsets that wrap.
 func TestLieOutside(t *testing.T) {

@@ -515,6 +515,7 @@ func (e *Engine) accept(p *peer, c conduits.Class, f *frame) {
 				fl.parts = map[uint32]*Message{}
 			}
 			fl.parts[f.msg] = m
+			clear(m.buf) // of another message before; nothing says that parts which come twice leave no gap
 		}
 	}
 	if m.total != f.total || m.To != f.to || (m.buf == nil) != (f.kind == frLong || f.total == 0) {
