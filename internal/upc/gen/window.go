@@ -22,32 +22,21 @@ func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
 		emit()
 		return
 	}
-	c := opt.ChangesOf(n)
 	if g.windows == nil {
 		g.windows = map[string]*window{}
 	}
-	var order []string
-	opt.Walk(body, func(n *front.Node) {
-		p, ok := g.look().Window(n)
-		if !ok || g.windows[p.Key] != nil || only != (p.Kind == opt.AtBlock) {
-			return
-		}
-		for _, f := range p.Fixed {
-			if !c.Keep(f) {
-				return
-			}
-		}
-		w := &window{kind: p.Kind, at: n, name: g.name()}
+	made := g.look().Windows(n, body, only, g.made)
+	for _, p := range made {
+		w := &window{kind: p.Kind, at: p.At, name: g.name()}
 		if p.Kind == opt.OwnBlock || p.Kind == opt.AtBlock {
 			w.first = g.name()
 		}
 		g.windows[p.Key] = w
-		order = append(order, p.Key)
-	})
+	}
 	loop := g.capture(emit)
-	for _, key := range order {
-		w := g.windows[key]
-		delete(g.windows, key)
+	for _, p := range made {
+		w := g.windows[p.Key]
+		delete(g.windows, p.Key)
 		if loop.Uses(w.name) {
 			g.makeWindow(w)
 		}
@@ -178,8 +167,10 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi exp) {
 	})
 	g.line = line
 	stop := g.name()
-	both := ir.Block{ir.When(ir.Op(ir.Op(at, ">=", from), "&&", ir.Op(at, "<", to)), inside, nil), ir.Define(stop, end),
-		ir.When(ir.Op(ir.Op(at, "<", from), "&&", ir.Op(from, "<", to)), ir.Block{ir.Set(stop, from)}, nil)}
+	both := ir.Block{
+		ir.When(ir.Op(ir.Op(at, ">=", from), "&&", ir.Op(at, "<", to)), inside, nil), ir.Define(stop, end),
+		ir.When(ir.Op(ir.Op(at, "<", from), "&&", ir.Op(from, "<", to)), ir.Block{ir.Set(stop, from)}, nil),
+	}
 	g.emit(ir.Loop(nil, ir.Op(at, "<", end), nil, append(both, loop(stop))))
 }
 

@@ -2,7 +2,6 @@ package opt
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
@@ -57,17 +56,12 @@ func (o Options) dump(b *strings.Builder, n *front.Node) {
 			own = func(n *front.Node) bool { return l.Own(o, n) }
 		}
 	}
-	c := ChangesOf(n)
 	windows := map[string]bool{}
-	Walk(n.R, func(m *front.Node) {
-		p, ok := o.Window(m)
-		if !ok || windows[p.Key] || slices.ContainsFunc(p.Fixed, func(f *front.Node) bool { return !c.Keep(f) }) {
-			return
-		}
-		windows[p.Key] = true
-		say("window, %s: %v", kindNames[p.Kind], m)
-	})
 	made := func(key string) bool { return windows[key] }
+	for _, p := range append(o.Windows(n, n.R, false, made), o.Windows(n, n.R, true, made)...) {
+		windows[p.Key] = true
+		say("window, %s: %v", kindNames[p.Kind], p.At)
+	}
 	of := &Sliced{}
 	if n.Op == front.For {
 		i, of = o.Counted(n, made)

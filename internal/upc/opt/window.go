@@ -2,6 +2,7 @@ package opt
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/argon-go/argon/internal/upc/front"
 )
@@ -27,8 +28,9 @@ type Blocks struct {
 type Place struct {
 	Kind  Kind
 	Key   string        // what tells the window from others
-	Index *front.Node   // of the place in it
-	Fixed []*front.Node // what must not change in a loop that has it
+	At    *front.Node   // the place
+	Index *front.Node   // of it in the window
+	fixed []*front.Node // what must not change in a loop that has it
 }
 
 // Options is what is known of the program.
@@ -54,7 +56,7 @@ func (o Options) Window(n *front.Node) (p Place, ok bool) {
 		if p.Op != front.Var || p.Type.IsShared() || p.Type.Elem.Kind == front.Array || base.Block != 0 {
 			return Place{}, false
 		}
-		return Place{Whole, fmt.Sprintf("*%p", p.Sym), index, []*front.Node{p}}, true
+		return Place{Whole, fmt.Sprintf("*%p", p.Sym), n, index, []*front.Node{p}}, true
 	case front.Index:
 		row, a := n.L.Type, n.L
 		key, ok := "", true
@@ -84,7 +86,7 @@ func (o Options) Window(n *front.Node) (p Place, ok bool) {
 		default:
 			return Place{}, false
 		}
-		return Place{kind, fmt.Sprint(kind, key), n.R, fixed}, true
+		return Place{kind, fmt.Sprint(kind, key), n, n.R, fixed}, true
 	}
 	return Place{}, false
 }
@@ -113,6 +115,23 @@ func spell(n *front.Node) (string, bool) {
 		return fmt.Sprintf("(%d %v %s)", n.Op, n.Type, l), ok && n.Type.Integer() && n.Type.Kind != front.Bool
 	}
 	return "", false
+}
+
+// Windows are those that are made before loop n, for places in its body that the loop leaves where they are and that have none
+// yet. Those at the block that a upc_forall loop is at are made for each block, with blocks.
+func (o Options) Windows(n, body *front.Node, blocks bool, made func(key string) bool) (all []Place) {
+	c := ChangesOf(n)
+	keeps := func(p Place) bool {
+		return !slices.ContainsFunc(p.fixed, func(f *front.Node) bool { return !c.Keep(f) })
+	}
+	seen := map[string]bool{}
+	Walk(body, func(n *front.Node) {
+		if p, ok := o.Window(n); ok && !made(p.Key) && !seen[p.Key] && blocks == (p.Kind == AtBlock) && keeps(p) {
+			seen[p.Key] = true
+			all = append(all, p)
+		}
+	})
+	return all
 }
 
 // Slice is the elements i + C of the window with that key, in a loop over i.
