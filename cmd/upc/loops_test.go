@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -15,5 +18,23 @@ func TestLoops(t *testing.T) {
 			continue
 		}
 		golden(t, "testdata/loops."+pass+".txt", out.String())
+	}
+}
+
+// TestFileName: a file may have any name; comments of Go have it without what would end them.
+func TestFileName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a\nfunc init() {\r*.upc")
+	source := "shared int s[THREADS];\nstatic struct p { int x; } v;\nint main(void) { v.x = s[MYTHREAD]; return v.x; }\n"
+	if err := os.WriteFile(file, []byte(source), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	files, _, err := compile(&options{files: []string{file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range files {
+		if bytes.Contains(f.Text, []byte("\nfunc init")) {
+			t.Errorf("%s has code of the file's name:\n%s", name, f.Text)
+		}
 	}
 }

@@ -108,7 +108,7 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	if g.statics {
 		head = append(head, ir.Define(ir.Name("static"), ir.Name("upc.g")))
 	}
-	c.Printf("// %s is %s at %v.\nfunc %s", s.Go, s.Name, s.Pos, s.Go)
+	c.Printf("// %s is %s at %v.\nfunc %s", s.Go, s.Name, at(s.Pos), s.Go)
 	c.Params(g.params(s.Type, names), g.result(s.Type))
 	c.WriteString(" {\n")
 	for _, b := range []ir.Block{head, top, body} {
@@ -155,6 +155,9 @@ func (g *gen) comment(p front.Pos) {
 		}
 	}
 }
+
+// at is a place as a comment has it.
+func at(p front.Pos) string { return clean(p.String()) }
 
 // clean is text as a comment of Go may have it: UTF-8, without what Go refuses.
 func clean(text string) string {
