@@ -226,7 +226,8 @@ func (r *run) diagnosis(i int, gs []*where.Goroutine) where.Answer {
 			}
 		}
 		if a.State == where.Waits {
-			a.Wait(texts)
+			_, far := conduits.As[conduits.Diagnoser](ep)
+			a.Wait(texts, far)
 		}
 	case main == nil:
 		a.State, a.Text = where.Ended, "has left the job"
@@ -259,7 +260,7 @@ func (r *run) count(a *where.Answer, ep conduits.Endpoint, rank Rank) {
 		// long as it computes.
 		a.Moves = uint64(sys.ProcessorTime() / simMove)
 	}
-	a.Open = rank.Pending()
+	a.Open += rank.Pending()
 	a.Counts = fmt.Sprintf("requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
 		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
 	if own := rank.Diagnosis(); own != "" {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,8 +117,19 @@ func (a *Answer) brief() string {
 	return b.String()
 }
 
-// Wait says for what a rank waits: texts are those of its goroutines' conduits.Blocked, its own first.
-func (a *Answer) Wait(texts []string) {
+// acts begin the texts of waits for what another rank does. All others are for operations, of which no
+// counter tells how far they are.
+var acts = [...]string{"barrier phase", "collective call", "lock ", "until the word", "until words", "call of", "a condition of"}
+
+// Wait says for what a rank waits: texts are those of its goroutines' conduits.Blocked, its own first. far: what it
+// has begun may take its time on a network.
+func (a *Answer) Wait(texts []string, far bool) {
+	// Anything may make a condition of the program true, a timer too.
+	a.Loose = a.Loose || len(texts) > 0 && strings.HasPrefix(texts[0], "a condition of")
+	if len(texts) > 0 && !slices.ContainsFunc(acts[:], func(s string) bool { return strings.HasPrefix(texts[0], s) }) {
+		a.Open++
+		a.Busy = a.Busy || far && !strings.HasPrefix(texts[0], "am: ")
+	}
 	if len(texts) == 0 {
 		a.Text = "a call that looks whether it may go on"
 		return

@@ -96,7 +96,7 @@ func Cause(all []Answer) (text string, stuck bool) {
 		if waiting == 1 {
 			what = "the rank waits"
 		}
-		text = fmt.Sprintf("DEADLOCK: %s, and nothing is under way: %s", what, text)
+		text = fmt.Sprintf("%s, and nothing is under way: %s", what, text)
 	}
 	return text, stuck
 }

@@ -58,7 +58,7 @@ func (w *Watch) Note(now time.Duration, all []Answer) (speak bool, what string) 
 	for i := range all {
 		a := &all[i]
 		b, known := w.last[a.Rank]
-		moved := a.State != Stopped && (!known || a.Moves != b.Moves || a.State == Runs || a.State == Goes || a.State == Blocked && a.Busy)
+		moved := a.State != Stopped && (!known || a.Moves != b.Moves || a.State == Runs || a.State == Goes || a.Busy && (a.State == Blocked || a.Open > 0))
 		on = on || moved || a.State == Unknown
 		since[a.Rank] = now
 		if known && !moved && a.Line == b.Line && a.State == b.State {

@@ -109,10 +109,10 @@ func TestCause(t *testing.T) {
 		{[]Answer{barrier(0, 1), runs(1), barrier(2, 0)}, "rank 1, which ranks 0, 2 wait for, runs at a.go:3", false},
 		{[]Answer{barrier(0, 1), barrier(1, 0), runs(2)}, "DEADLOCK: rank 0 waits for rank 1 (barrier, at a.go:1); rank 1 waits for rank 0 (barrier, at a.go:1)", false},
 		{[]Answer{barrier(0, 1), barrier(1, 1)}, "DEADLOCK: rank 1 waits for itself (barrier, at a.go:1)", true},
-		{[]Answer{served(0, 1), barrier(1, 0)}, "DEADLOCK: all 2 ranks wait, and nothing is under way: rank 0, which rank 1 waits for, waits for call, at a.go:2", true},
+		{[]Answer{served(0, 1), barrier(1, 0)}, "all 2 ranks wait, and nothing is under way: rank 0, which rank 1 waits for, waits for call, at a.go:2", true},
 		{[]Answer{served(0, 1), runs(1)}, "rank 1, which rank 0 waits for, runs at a.go:3", false},
-		{[]Answer{served(0, 1), task}, "DEADLOCK: all 2 ranks wait, and nothing is under way: rank 1, which rank 0 waits for, waits for a condition, in f, at a.go:4", true},
-		{[]Answer{barrier(0, 1), word}, "DEADLOCK: all 2 ranks wait, and nothing is under way: rank 1, which rank 0 waits for, waits until the word is 1, at a.go:5", true},
+		{[]Answer{served(0, 1), task}, "all 2 ranks wait, and nothing is under way: rank 1, which rank 0 waits for, waits for a condition, in f, at a.go:4", true},
+		{[]Answer{barrier(0, 1), word}, "all 2 ranks wait, and nothing is under way: rank 1, which rank 0 waits for, waits until the word is 1, at a.go:5", true},
 		{[]Answer{barrier(0, 1), flying}, "rank 1, which rank 0 waits for, waits until the word is 1, at a.go:5", false},
 		{[]Answer{runs(0), runs(1)}, "", false},
 	} {
@@ -166,6 +166,31 @@ func TestWatch(t *testing.T) {
 	step(at(Runs, 0))
 	if step(circle) || !step(circle) {
 		t.Error("a circle is told of at once, or late")
+	}
+}
+
+// TestTransfers: of a rank that waits for a transfer on a network nothing is said, however long that takes.
+func TestTransfers(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		far  bool
+		said bool
+	}{
+		{"operation 0x12, of which 3 pieces are under way", true, false},
+		{"operation 0x12, of which 3 pieces are under way", false, true},
+		{"am: request waits for credit of rank 1, which does not poll", true, true},
+		{"barrier phase 3: waiting for rank 1", true, true},
+	} {
+		w, said := Watch{Stall: Stall{After: time.Second}}, false
+		for i := range 10 {
+			a := Answer{State: Waits, Line: "a.go:1"}
+			a.Wait([]string{c.text}, c.far)
+			speak, _ := w.Note(time.Duration(i)*time.Second, []Answer{a})
+			said = said || speak
+		}
+		if said != c.said {
+			t.Errorf("%q, far %v: told of: %v", c.text, c.far, said)
+		}
 	}
 }
 

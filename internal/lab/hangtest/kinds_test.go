@@ -261,7 +261,7 @@ var kinds = []kind{
 			return err
 		}
 		return gas.Store(n, p.On((n.Rank()+1)%n.Size()), 1)
-	}), "DEADLOCK.*all 3 ranks wait", false},
+	}), "all 3 ranks wait", false},
 	{"condition-of-program", one(func(n *gas.Node) error {
 		ready := false
 		return n.Wait(func() bool { return ready }) // cause: condition-of-program
