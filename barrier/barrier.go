@@ -261,6 +261,10 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 	return errs.NotReady("barrier: notify(id %d): the phase notified before, %d, has not been waited for", id, b.state.Load()>>wordPhase)
 }
 
+// Close says that this rank notifies no phase any more: Notify is an error from now on, though others may still
+// be reached.
+func (b *Barrier) Close() { b.state.Or(stateNotified) }
+
 // Wait finishes the phase that Notify began: it returns when all ranks have
 // notified it, and runs handlers meanwhile. The error wraps ErrBarrierMismatch
 // if, and then on every rank, two ranks notified different ids or a rank gave

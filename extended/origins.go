@@ -70,6 +70,14 @@ func (s *origins) forget(name uint64) {
 	s.mu.Unlock()
 }
 
+// Unsynced reports whether operations were begun that did not complete at once, and no synchronization
+// has looked at since.
+func (r *Region) Unsynced() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used != 0
+}
+
 // mostForgotten is how many lines Forgotten has.
 const mostForgotten = 8
 

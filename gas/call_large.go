@@ -71,7 +71,7 @@ var sentinels = [...]error{
 type CallError struct {
 	Func  string // the name that it is registered by
 	Rank  int    // the called rank
-	Text  string // of the error, or what the function panicked with
+	Text  string // of the error, or what the function panicked with; of a very long one the ends
 	Panic bool   // it panicked
 	Stack string // of the panic: the innermost frames
 	kinds uint32 // the sentinels that it matches, by bits from statusSentinel on
@@ -133,9 +133,15 @@ func innermost(stack string) string {
 	return strings.Join(l, "\n")
 }
 
+// mostFailure is how long the text of a called function's error may be, bytes.
+const mostFailure = 4 << 10
+
 // failure is err, of a called function, as it travels.
 func failure(err error) (status uint32, data []byte) {
-	text := fmt.Sprint(err) // which catches a panic of its Error, as of a nil pointer in an error
+	text := fmt.Sprint(err)      // which catches a panic of its Error, as of a nil pointer in an error
+	if len(text) > mostFailure { // of functions that call each other, each adds its name
+		text = text[:mostFailure/4] + " [...] " + text[len(text)-mostFailure*3/4:]
+	}
 	status, stack := kindOf(err)
 	data = binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
 	return status, append(append(data, text...), stack...)

@@ -1,6 +1,10 @@
 package gas
 
 import (
+	"reflect"
+	"runtime"
+	"strings"
+
 	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/internal/bulk"
 )
@@ -14,7 +18,32 @@ func called[T any](g Group, name string, call *collective.Call) (*members, error
 		return nil, m.coll.Refuse(err)
 	}
 	call.Name, call.Element = name, sizeOf[T]()
+	call.Type |= elementType[T]()
 	return m, nil
+}
+
+// elementType is what elements of type T are for collective.Call: types of the same values are one.
+func elementType[T any]() uint8 {
+	switch k := reflect.TypeFor[T]().Kind(); k {
+	case reflect.Int:
+		return uint8(reflect.Int64)
+	case reflect.Uint, reflect.Uintptr:
+		return uint8(reflect.Uint64)
+	default:
+		return uint8(k)
+	}
+}
+
+// with is call, with Config.Debug told apart from those with another one of the operations that this package has.
+func with[T any](g Group, call *collective.Call, op func(a, b T) T) *collective.Call {
+	if op != nil && g.Node().debug {
+		name, _ := strings.CutSuffix(runtime.FuncForPC(reflect.ValueOf(op).Pointer()).Name(), "[...]")
+		name, ours := strings.CutPrefix(name, "github.com/argon-go/argon/gas.")
+		if ours {
+			call.Operation(name)
+		}
+	}
+	return call
 }
 
 // makeCall makes the call of function name.
@@ -126,19 +155,19 @@ func BroadcastNB[T any](g Group, root int, s []T) (Future[[]T], error) {
 // root's s, as [Reduce] does; the other ranks' s is garbage afterwards. Root and
 // length are the same on all ranks.
 func ReduceSlice[T any](g Group, root int, s []T, op func(a, b T) T) error {
-	return makeCall[T](g, "ReduceSlice", collective.Reduce(root, bytesOf(s)).InElements(sizeOf[T]()), combining(op))
+	return makeCall[T](g, "ReduceSlice", with(g, collective.Reduce(root, bytesOf(s)).InElements(sizeOf[T]()), op), combining(op))
 }
 
 // ReduceNB is collective: it begins a [ReduceSlice], whose result is s on root and nil
 // elsewhere; see [AllReduceNB].
 func ReduceNB[T any](g Group, root int, s []T, op func(a, b T) T) (Future[[]T], error) {
-	return beginSlice(g, "ReduceNB", collective.Reduce(root, bytesOf(s)).InElements(sizeOf[T]()), combining(op), atRoot(g, root, s))
+	return beginSlice(g, "ReduceNB", with(g, collective.Reduce(root, bytesOf(s)).InElements(sizeOf[T]()), op), combining(op), atRoot(g, root, s))
 }
 
 // AllReduceSlice is collective: it combines the s of all ranks element by element,
 // as [Reduce] does, into every rank's s. The length is the same on all ranks.
 func AllReduceSlice[T any](g Group, s []T, op func(a, b T) T) error {
-	return makeCall[T](g, "AllReduceSlice", collective.AllReduce(bytesOf(s)).InElements(sizeOf[T]()), combining(op))
+	return makeCall[T](g, "AllReduceSlice", with(g, collective.AllReduce(bytesOf(s)).InElements(sizeOf[T]()), op), combining(op))
 }
 
 // AllReduceNB is collective: it begins an [AllReduceSlice] and returns at once. The result, s, is in
@@ -160,20 +189,20 @@ func AllReduceSlice[T any](g Group, s []T, op func(a, b T) T) error {
 // call cannot end, Wait returns a [*PeerError] that names it. A Future that
 // is never waited for keeps its place in a table; a team is deleted when none of its calls is under way.
 func AllReduceNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
-	return beginSlice(g, "AllReduceNB", collective.AllReduce(bytesOf(s)).InElements(sizeOf[T]()), combining(op), s)
+	return beginSlice(g, "AllReduceNB", with(g, collective.AllReduce(bytesOf(s)).InElements(sizeOf[T]()), op), combining(op), s)
 }
 
 // ReduceScatter is collective: it combines the all of all ranks element by element, as
 // [Reduce] to rank 0 does, and leaves block r of that in the own of rank r. all has Size
 // blocks as long as own, the same length everywhere, and is garbage afterwards.
 func ReduceScatter[T any](g Group, all, own []T, op func(a, b T) T) error {
-	return makeCall[T](g, "ReduceScatter", collective.ReduceScatter(bytesOf(all), bytesOf(own)).InElements(sizeOf[T]()), combining(op))
+	return makeCall[T](g, "ReduceScatter", with(g, collective.ReduceScatter(bytesOf(all), bytesOf(own)).InElements(sizeOf[T]()), op), combining(op))
 }
 
 // ReduceScatterNB is collective: it begins a [ReduceScatter], whose result is own; see
 // [AllReduceNB].
 func ReduceScatterNB[T any](g Group, all, own []T, op func(a, b T) T) (Future[[]T], error) {
-	return beginSlice(g, "ReduceScatterNB", collective.ReduceScatter(bytesOf(all), bytesOf(own)).InElements(sizeOf[T]()), combining(op), own)
+	return beginSlice(g, "ReduceScatterNB", with(g, collective.ReduceScatter(bytesOf(all), bytesOf(own)).InElements(sizeOf[T]()), op), combining(op), own)
 }
 
 // GatherSlice is collective: it copies the own of all ranks into root's all, one behind

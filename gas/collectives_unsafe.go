@@ -67,9 +67,9 @@ func makeOne[T any](g Group, name string, v T, call *collective.Call, combine co
 // This and the other collectives take O(log Size) messages of a rank. Ranks need
 // not call them at the same time, but make the same calls in the same order,
 // from one goroutine each; a rank may go on when its own part is done, so they
-// are no barriers. Ranks whose calls do not match (another function, root or
-// size) get an error that names a rank of each call, and collectives fail from then
-// on; a different operation goes unnoticed.
+// are no barriers. Ranks whose calls do not match (another function, root, type
+// or size) get an error that names a rank of each call, and collectives fail from then
+// on. Another operation is noticed with Config.Debug, if both are this package's (Sum, Max).
 func Broadcast[T any](g Group, root int, v T) (T, error) {
 	return makeOne(g, "Broadcast", v, collective.Broadcast(root, nil), nil)
 }
@@ -80,7 +80,7 @@ func Broadcast[T any](g Group, root int, v T) (T, error) {
 // for numbers. Where it is not exactly associative, as for floats, the result
 // still depends on nothing but the values, Size and root.
 func Reduce[T any](g Group, root int, v T, op func(a, b T) T) (T, error) {
-	v, err := makeOne(g, "Reduce", v, collective.Reduce(root, nil), combining(op))
+	v, err := makeOne(g, "Reduce", v, with(g, collective.Reduce(root, nil), op), combining(op))
 	if err != nil || g.Rank() != root {
 		var zero T
 		return zero, err
@@ -91,7 +91,7 @@ func Reduce[T any](g Group, root int, v T, op func(a, b T) T) (T, error) {
 // AllReduce is collective: it combines the v of all ranks with op, as [Reduce]
 // does, and returns the result on all ranks: the same bits everywhere.
 func AllReduce[T any](g Group, v T, op func(a, b T) T) (T, error) {
-	return makeOne(g, "AllReduce", v, collective.AllReduce(nil), combining(op))
+	return makeOne(g, "AllReduce", v, with(g, collective.AllReduce(nil), op), combining(op))
 }
 
 // Gather is collective: it returns the v of all ranks, by rank, on root, and nil

@@ -417,10 +417,10 @@ func quitWhileWaiting(n *Node) error {
 func TestSIGQUIT(t *testing.T) {
 	r := testjob.Run(t, 2, "quit").Want(t, jobenv.StatusQuit)
 	line, rest, _ := strings.Cut(r.Stderr[0], "\n")
-	if !strings.HasPrefix(line, "argon: where rank 0 waits: barrier phase") || !strings.Contains(line, "handles outstanding 0") {
+	if !strings.HasPrefix(line, "argon: where each rank waits: rank 0 waits for barrier phase") {
 		t.Errorf("first line %q", line)
 	}
-	if !strings.Contains(rest, "quitWhileWaiting") {
+	if !strings.Contains(rest, "handles outstanding 0") || !strings.Contains(rest, "quitWhileWaiting") {
 		t.Errorf("no stacks:\n%s", rest)
 	}
 }
@@ -431,14 +431,14 @@ func TestSIGQUITInOneProcess(t *testing.T) {
 	if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusQuit {
 		t.Errorf("ended with %v", err)
 	}
-	lines := strings.SplitN(string(out), "\n", 4)
-	for r, want := range []string{"argon: where rank 0 waits: barrier phase", "argon: where rank 1 waits: ", "argon: where rank 2 waits: "} {
+	lines := strings.SplitN(string(out), "\n", 5)
+	for r, want := range []string{"argon: where each rank waits: ", "argon:   rank 0: barrier phase", "argon:   rank 1: ", "argon:   rank 2: "} {
 		if !strings.HasPrefix(lines[r], want) {
 			t.Errorf("line %d is %q, want %q", r, lines[r], want)
 		}
 	}
-	if !strings.Contains(lines[3], "quitWhileWaiting") {
-		t.Errorf("no stacks:\n%s", lines[3])
+	if !strings.Contains(lines[4], "quitWhileWaiting") {
+		t.Errorf("no stacks:\n%s", lines[4])
 	}
 }
 

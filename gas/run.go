@@ -163,13 +163,20 @@ func (m *member) Close(killed bool) error {
 	for n := range n.each() {
 		n.calls.failed()
 	}
+	if n.b != nil {
+		n.b.Close()
+	}
 	return n.withdraw()
 }
 
 // Diagnosis says how much the rank has under way, and what is pinned, if anything ever
 // was.
 func (m *member) Diagnosis() string {
-	line := fmt.Sprintf("handles outstanding %d", m.Pending())
+	handles := 0
+	if m.x != nil {
+		handles = m.x.Outstanding()
+	}
+	line := fmt.Sprintf("handles outstanding %d", handles)
 	if m.cache == nil {
 		return line
 	}
@@ -183,10 +190,13 @@ func (m *member) Diagnosis() string {
 		s.Pinned, uint64(l.Budget)*l.Bucket, s.PeakPinned, s.Held, l.Share, s.RemoteHits, s.RemoteMisses, s.RemoteWaits)
 }
 
-// Pending is how many handles are outstanding.
+// Pending is how many handles are outstanding, and one more for implicit operations.
 func (m *member) Pending() int {
 	if m.x == nil {
 		return 0
+	}
+	if m.x.Implicit().Unsynced() {
+		return m.x.Outstanding() + 1
 	}
 	return m.x.Outstanding()
 }
@@ -342,6 +352,9 @@ func pages(size uint64) uint64 {
 //
 //go:noinline
 func (n *Node) forgotten() error {
+	if n.x.Implicit().Unsynced() {
+		return errs.NotReady("gas: rank %d returned with implicit operations (NBI) that SyncImplicit has not waited for: whether they failed is not known (found by Config.Debug, ARGON_DEBUG)", n.rank)
+	}
 	handles, regions, list := n.x.Forgotten()
 	if handles+regions == 0 {
 		return nil

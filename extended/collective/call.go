@@ -73,6 +73,13 @@ func kindOf(w uint32) kind {
 	return kind(w)
 }
 
+// typed is the word of a message that says the kind of a call and its type; typeOf is the type in it.
+func (d call) typed() uint32 { return uint32(d.kind) | uint32(d.typ)<<8 }
+func typeOf(w uint32) uint8  { return uint8(w >> 8) }
+
+// rooted is the word of a staged call with its root and type.
+func (d call) rooted() uint64 { return uint64(d.root) | uint64(d.typ)<<32 }
+
 // name is the name of a call of kind k in messages.
 func (c *Member) name(k kind) string {
 	switch k {
@@ -94,6 +101,7 @@ type call struct {
 	size uint64 // bytes that a rank contributes, or is a unit of these
 	root uint32 // or, of a large AllReduce, the size of an element
 	kind kind
+	typ  uint8 // Call.Type
 }
 
 // text is a call as messages name it.
@@ -160,10 +168,11 @@ type note struct {
 	root     uint32
 	seq, src uint32
 	kind     kind
+	typ      uint8
 	set      bool
 }
 
-func (w *note) call() call { return call{kind: w.kind, root: w.root, size: w.size} }
+func (w *note) call() call { return call{kind: w.kind, root: w.root, size: w.size, typ: w.typ} }
 
 // later says that w is about a call after number seq.
 func (w *note) later(seq uint32) bool { return w.set && int32(w.seq-seq) > 0 }
@@ -179,6 +188,9 @@ func (c *Member) err(f *fault) error {
 	a, b := c.text(f.callA), c.text(f.callB)
 	if agreeing(f.callA.kind) && agreeing(f.callB.kind) { // nothing else can differ
 		a, b = a+f.callA.ofBytes(), b+f.callB.ofBytes()
+	}
+	if ta, tb := f.callA.typ, f.callB.typ; ta != tb && ta != 0 && tb != 0 {
+		a, b = a+" ("+typeName(ta)+")", b+" ("+typeName(tb)+")"
 	}
 	if c.team != nil {
 		return errs.BadArg("%s: collective calls of team %d do not match: call %d is %s on rank %d of the job and %s on rank %d; the team cannot be used any more",
@@ -207,14 +219,14 @@ func (f fault) words() [faultWords]uint32 {
 	lb, hb := am.Pack64(f.callB.size)
 	return [faultWords]uint32{
 		f.seq, f.a, f.b,
-		uint32(f.callA.kind), f.callA.root, la, ha,
-		uint32(f.callB.kind), f.callB.root, lb, hb,
+		f.callA.typed(), f.callA.root, la, ha,
+		f.callB.typed(), f.callB.root, lb, hb,
 	}
 }
 
 func parseFault(w []uint32) fault {
 	parse := func(w []uint32) call {
-		return call{kind: kindOf(w[0] & 0xffff), root: w[1], size: am.Unpack64(w[2], w[3])}
+		return call{kind: kindOf(w[0] & 0xff), root: w[1], size: am.Unpack64(w[2], w[3]), typ: typeOf(w[0])}
 	}
 	return fault{seq: w[0], a: w[1], b: w[2], callA: parse(w[3:]), callB: parse(w[7:])}
 }

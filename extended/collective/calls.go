@@ -3,6 +3,8 @@ package collective
 import (
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -14,6 +16,9 @@ type Call struct {
 	// the call, and how many bytes have what they count.
 	Name    string
 	Element int
+	// Type, a reflect.Kind or 0, is what elements are: ranks that differ in it do not make the same call. In its upper
+	// bits is what Operation has said.
+	Type uint8
 
 	kind     kind
 	elements bool // own consists of elements of elem bytes
@@ -30,6 +35,28 @@ type Call struct {
 func (a *Call) On(own []byte) *Call {
 	a.own = own
 	return a
+}
+
+// operations are those that calls are told apart by, from 1 on.
+var operations = [...]string{"", "Sum", "Product", "Min", "Max", "And", "Or", "Xor"}
+
+// opShift is where the number of an operation is in Call.Type.
+const opShift = 5
+
+// Operation says the name of what a reduction combines by, of which Sum, Product, Min, Max, And, Or and Xor are told apart.
+func (a *Call) Operation(name string) {
+	if i := slices.Index(operations[:], name); i > 0 {
+		a.Type |= uint8(i) << opShift
+	}
+}
+
+// typeName is a Call.Type in messages.
+func typeName(t uint8) string {
+	s := reflect.Kind(t & (1<<opShift - 1)).String()
+	if op := operations[t>>opShift]; op != "" {
+		s += ", " + op
+	}
+	return s
 }
 
 // Do makes a call, in which a reduction combines by combine; nil for the others.

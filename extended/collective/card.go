@@ -38,7 +38,7 @@ const callRank = maxDistance
 func (k *card) callWord() uint64 {
 	c := k.c
 	h := uint64(c.seq)
-	for _, v := range [...]uint64{uint64(c.call.kind), uint64(c.call.root), c.call.size} {
+	for _, v := range [...]uint64{uint64(c.call.typed()), uint64(c.call.root), c.call.size} {
 		h = (h ^ v) * 0x9e3779b97f4a7c15
 		h ^= h >> 29
 	}

@@ -28,7 +28,7 @@ func wake(t *am.Token) {
 func (c *Member) note(t *am.Token, args []uint32, ready bool) {
 	w := note{
 		set: true, seq: args[0], src: uint32(t.Src()),
-		kind: kindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
+		kind: kindOf(args[2] & 0xff), typ: typeOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
 	}
 	key, ok := keyOf(args[1], t.Src())
 	if !ok {
@@ -167,6 +167,10 @@ func (c *Member) begin(d call) error {
 	if c.busy {
 		c.mu.Unlock()
 		return c.errBusy(d)
+	}
+	if (c.left || c.ended) && d.kind != kindLeave {
+		c.mu.Unlock()
+		return errs.Closed("%s: %s: rank %d has left the job", c.names.Package, c.text(d), c.e.Rank())
 	}
 	c.busy = true
 	if c.broken == nil {

@@ -248,6 +248,7 @@ func (s *shared) of(a *Call) *channel {
 // A word is the number of a call and what must be the same on all ranks; none is 0.
 const (
 	wordSeq  = 32
+	wordType = 24
 	wordRoot = 16 // a call with a root is of fanIn ranks at most
 	wordKind = 8
 )
@@ -255,11 +256,11 @@ const (
 func (c *Member) word() uint64 { return wordOf(c.seq, c.call) }
 
 func wordOf(seq uint32, d call) uint64 {
-	return uint64(seq)<<wordSeq | uint64(d.root)<<wordRoot | uint64(d.kind+1)<<wordKind | d.size
+	return uint64(seq)<<wordSeq | uint64(d.typ)<<wordType | uint64(d.root)<<wordRoot | uint64(d.kind+1)<<wordKind | d.size
 }
 
 func callOf(w uint64) (seq uint32, d call) {
-	return uint32(w >> wordSeq), call{kind: kind(w>>wordKind&0xff) - 1, root: uint32(w >> wordRoot & 0xff), size: w & 0xff}
+	return uint32(w >> wordSeq), call{kind: kind(w>>wordKind&0xff) - 1, typ: uint8(w >> wordType), root: uint32(w >> wordRoot & 0xff), size: w & 0xff}
 }
 
 // put writes data, which the word that is stored next makes visible.
@@ -320,7 +321,8 @@ func (w awaited) differs() int {
 // called is the call that the slot is of.
 func (s slot) called(staged bool) (seq uint32, d call) {
 	if seq, d = callOf(s[0].Load()); staged {
-		d.size, d.root = s[stagedSize].Load(), uint32(s[stagedRoot].Load())
+		root := s[stagedRoot].Load()
+		d.size, d.root, d.typ = s[stagedSize].Load(), uint32(root), uint8(root>>32)
 	}
 	return seq, d
 }

@@ -85,7 +85,7 @@ func (t *staging) entered(r int, seq uint32) bool {
 
 // wordOf is the word of call d in the round under way.
 func (t *staging) wordOf(seq uint32, d call) uint64 {
-	check := d.size*0x9e3779b97f4a7c15>>56 ^ uint64(d.root)
+	check := d.size*0x9e3779b97f4a7c15>>56 ^ uint64(d.root) ^ uint64(d.typ)
 	return uint64(seq)<<wordSeq | uint64(t.round)<<wordRoot | uint64(d.kind+1)<<wordKind | check&0xff
 }
 
@@ -162,7 +162,7 @@ func (s *shared) post(t *staging, wait int) {
 	g := &t.levels[0][t.phase&1]
 	d, mine := s.c.call, g.slots[g.at]
 	conc.Release64(plain(&mine[stagedSize]), d.size)
-	conc.Release64(plain(&mine[stagedRoot]), uint64(d.root))
+	conc.Release64(plain(&mine[stagedRoot]), d.rooted())
 	word := t.wordOf(s.c.seq, d)
 	s.owed = g.all(word)
 	t.round++
@@ -194,7 +194,7 @@ func (s *shared) filled(from, to int) error {
 	// What the words do not have room for.
 	d := s.c.call
 	for r := from; r < to; r++ {
-		if q := w.g.slots[r]; q[stagedSize].Load() != d.size || q[stagedRoot].Load() != uint64(d.root) {
+		if q := w.g.slots[r]; q[stagedSize].Load() != d.size || q[stagedRoot].Load() != d.rooted() {
 			return s.tellOdd(w, r)
 		}
 	}

@@ -249,13 +249,13 @@ func (w *work) tell(s *stage, h am.HandlerID) (int, error) {
 		return stageDone, w.c.tell(int(s.rank), h, w.word(s), w.seq, w.call)
 	}
 	lo, hi := am.Pack64(w.call.size)
-	return sent(w.c.e.TryRequestShort(w.c.job(int(s.rank)), h, w.seq, w.word(s), uint32(w.call.kind), w.call.root, lo, hi))
+	return sent(w.c.e.TryRequestShort(w.c.job(int(s.rank)), h, w.seq, w.word(s), w.call.typed(), w.call.root, lo, hi))
 }
 
 // tell says to rank that this one is in call d, of number seq, and waits by the link of word.
 func (c *Member) tell(rank int, h am.HandlerID, word, seq uint32, d call) error {
 	lo, hi := am.Pack64(d.size)
-	return c.e.RequestShort(c.job(rank), h, seq, word, uint32(d.kind), d.root, lo, hi)
+	return c.e.RequestShort(c.job(rank), h, seq, word, d.typed(), d.root, lo, hi)
 }
 
 // sent is the outcome of a stage that sends.
