@@ -102,6 +102,11 @@ var benchmarks = []struct {
 	{"coll/broadcast", "broadcast by each rank in turn", needReference, sure(jointCases("coll/broadcast", collSizes...)), nil},
 	{"coll/alltoall", "a block of each rank for each", needReference, sure(jointCases("coll/alltoall", collSizes...)), nil},
 	{"coll/scan", "inclusive scan, up and down the ranks in turn", needReference, sure(jointCases("coll/scan", collSizes...)), nil},
+	{"coll/allgather", "a block of each rank to all", needReference, sure(jointCases("coll/allgather", collSizes...)), nil},
+	{"coll/reduce", "sum of all ranks, on each rank in turn", needReference, sure(jointCases("coll/reduce", collSizes...)), nil},
+	{"coll/gather", "a block of each rank to each rank in turn", needReference, sure(jointCases("coll/gather", collSizes...)), nil},
+	{"coll/scatter", "a block for each rank from each rank in turn", needReference, sure(jointCases("coll/scatter", collSizes...)), nil},
+	{"coll/reducescatter", "a block of the sum of all ranks to each", needReference, sure(jointCases("coll/reducescatter", collSizes...)), nil},
 	{"team/barrier", "the same calls of a team", needReference, sure(jointCases("team/barrier", 0)), nil},
 	{"team/allreduce", "... allreduce", needReference, sure(jointCases("team/allreduce", collSizes...)), nil},
 	{"team/broadcast", "... broadcast", needReference, sure(jointCases("team/broadcast", collSizes...)), nil},
@@ -168,7 +173,7 @@ func (j *job) meet(n need) (why string, err error) {
 
 var (
 	argCounts = []int{0, 4, 8, 14, 15, 16}
-	collSizes = []int{8, 512, 4 << 10, 64 << 10}
+	collSizes = []int{8, 512, 4 << 10, 64 << 10, 1 << 20}
 	copySizes = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 )
 

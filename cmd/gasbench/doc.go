@@ -157,7 +157,8 @@
 //
 // coll/...: collective calls of a gas.Node, one after the other: Barrier; AllReduceSlice of
 // words, AllReduce of one; BroadcastSlice, of which each rank is the root in turn; AllToAll,
-// size being that of a block; InclusiveScanSlice, each second one in a team of reverse order. The
+// size being that of a block; AllGatherSlice and ReduceScatter, likewise; ReduceSlice, GatherSlice and ScatterSlice, of
+// which each rank is the root in turn; InclusiveScanSlice, each second one in a team of reverse order. The
 // root of a broadcast, and the first rank of a scan, would run ahead otherwise.
 //
 // team/...: the same of a team of all ranks that Split has made, and Split and Close.

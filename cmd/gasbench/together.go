@@ -297,6 +297,21 @@ func collectives(name string, group func(j *job) (gas.Group, error)) []joint {
 		{name + "/alltoall", "", each(func(j *job, g gas.Group, _, all []uint64) error {
 			return gas.AllToAll(g, j.blocks[0][:len(all)], all)
 		})},
+		{name + "/allgather", "", each(func(_ *job, g gas.Group, own, all []uint64) error {
+			return gas.AllGatherSlice(g, own, all)
+		})},
+		{name + "/reduce", "", each(func(j *job, g gas.Group, own, _ []uint64) error {
+			return gas.ReduceSlice(g, j.turns%g.Size(), own, gas.Sum)
+		})},
+		{name + "/gather", "", each(func(j *job, g gas.Group, own, all []uint64) error {
+			return gas.GatherSlice(g, j.turns%g.Size(), own, all)
+		})},
+		{name + "/scatter", "", each(func(j *job, g gas.Group, own, all []uint64) error {
+			return gas.ScatterSlice(g, j.turns%g.Size(), all, own)
+		})},
+		{name + "/reducescatter", "", each(func(_ *job, g gas.Group, own, all []uint64) error {
+			return gas.ReduceScatter(g, all, own, gas.Sum)
+		})},
 		{name + "/scan", "", each(func(j *job, g gas.Group, own, _ []uint64) error {
 			if j.turns%2 == 1 { // or the first rank would run ahead
 				var err error

@@ -78,7 +78,7 @@ const (
 )
 
 // useShared has c know the slots of all ranks, if they share memory. places are those of a team's ranks; see
-// Member.takePlace.
+// takePlace.
 func (c *Member) useShared(places []int8) {
 	if c.size == 1 || slices.Contains(places, noPlace) {
 		return
@@ -169,8 +169,8 @@ func placeIn(area []byte, place int8) []byte {
 	return area[half+int(place)*n:][:n]
 }
 
-// takePlace takes a place for a team in this rank's staging, whose slots are of no call then; noPlace if there is none.
-func (c *Member) takePlace() int8 {
+// takePlace takes a place for a team in the staging of the rank of c, which is of the job, whose slots are of no call then; noPlace if there is none.
+func takePlace(c *Member) int8 {
 	area := c.e.Conduit().System(c.rank, conduits.SystemStaging)
 	if area == nil {
 		return noPlace
@@ -183,15 +183,15 @@ func (c *Member) takePlace() int8 {
 		return noPlace
 	}
 	part := placeIn(area, int8(place))
-	clear(part[:placeLines])
+	bulk.Clear(part[:placeLines])
 	for p, part := 0, part[placeLines:]; p < 2; p++ {
-		clear(part[p*halfOf(part):][:lineBytes])
+		bulk.Clear(part[p*halfOf(part):][:lineBytes])
 	}
 	return int8(place)
 }
 
 // freePlace gives a place back.
-func (c *Member) freePlace(place int8) {
+func freePlace(c *Member, place int8) {
 	if place != noPlace {
 		c.mu.Lock()
 		c.places &^= 1 << place

@@ -277,10 +277,19 @@ func (s *shared) reduceStaged(t *staging, a *Call, combine Combine) error {
 	if len(acc) <= t.room() && (step == 0 || c.size*step > t.room() || (c.size-1)*len(acc) <= foldWhole) {
 		return s.reduceWhole(t, acc, &o, everywhere, combine)
 	}
-	for most := t.room() / step * step; len(acc) > 0; {
+	// One other rank copies the next while the root combines.
+	most, alone := t.room()/step*step, !everywhere && c.size == 2
+	if alone {
+		most = min(most, max(castAtOnce/step, 1)*step)
+	}
+	for err := error(nil); len(acc) > 0; {
 		part := acc[:min(most, len(acc))]
-		acc = acc[len(part):]
-		if err := s.reducePart(t, part, step, &o, everywhere, combine); err != nil {
+		if acc = acc[len(part):]; alone {
+			err = s.reduceWhole(t, part, &o, everywhere, combine)
+		} else {
+			err = s.reducePart(t, part, step, &o, everywhere, combine)
+		}
+		if err != nil {
 			return err
 		}
 	}

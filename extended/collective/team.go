@@ -202,11 +202,11 @@ func (c *Member) Split(colour, key int) (*Member, error) {
 	}
 	w, place := c.world(), int8(noPlace)
 	if colour >= 0 {
-		place = w.takePlace()
+		place = takePlace(w)
 	}
-	t, err := c.split(colour, key, place)
+	t, err := split(c, colour, key, place)
 	if t == nil || t.shared == nil {
-		w.freePlace(place)
+		freePlace(w, place)
 	} else {
 		t.team.place = place
 	}
@@ -214,7 +214,7 @@ func (c *Member) Split(colour, key int) (*Member, error) {
 }
 
 // split is Split of a rank that has a place for the team.
-func (c *Member) split(colour, key int, place int8) (*Member, error) {
+func split(c *Member, colour, key int, place int8) (*Member, error) {
 	w := c.world()
 	for first := 1; ; {
 		var used [8]byte
@@ -324,7 +324,7 @@ func (c *Member) Close() error {
 	err := c.Do(&Call{kind: kindClose}, func(_, _ []byte) {})
 	w := c.team.world
 	if err == nil {
-		w.freePlace(c.team.place)
+		freePlace(w, c.team.place)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
