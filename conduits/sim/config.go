@@ -74,6 +74,11 @@ func (c *Config) ensure(n int) error {
 	case c.MaxSegment > min(most, uint64(segment.MaxAttach)):
 		return errs.Resource("sim: segments of %d bytes for %d ranks: the most is %d (-segment, ARGON_SEGMENT)", c.MaxSegment, n, min(most, uint64(segment.MaxAttach)))
 	}
+	net := c.Profile.Net
+	net.EnsureDefaults(n)
+	if c.Offload && net.Buffer > 0 {
+		return errs.BadArg("sim: switches of a network with finite buffers (topology %v, flits=%d) have no barrier and multicast: not with offload=on", net.Topology, net.Buffer)
+	}
 	if c.Limit < 0 || c.Limit > maxTime {
 		return errs.BadArg("sim: Config.Limit is %d ps; 0 to %d", c.Limit, maxTime)
 	}

@@ -386,7 +386,7 @@ func (e *Endpoint) launchLong(id uint32, m *message, tag conduits.Tag) {
 		j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
 		return
 	}
-	j.schedule(at+e.translateOwn(at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
+	j.schedule(at+translateOwn(e, at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
 }
 
 // Poll runs what has arrived by the rank's clock.

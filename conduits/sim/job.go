@@ -223,6 +223,9 @@ func (j *Job) loop() {
 			j.run(th)
 		case evWire:
 			j.net.Handle(e.at, e.a, e.b)
+			if d := j.net.Deadlock(); d != nil && j.err == nil {
+				j.fail(-1, d)
+			}
 		case evInject:
 			j.inject(uint32(e.b))
 		case evRead:
@@ -320,18 +323,18 @@ func (j *Job) deliver(now Time, id uint64) {
 		// Performed first, told afterwards.
 		next, t = evWrite, p.Unit+p.DMAWrite
 		if len(m.data) > 0 {
-			t += j.eps[m.dst].translate(now, uint64(m.to), len(m.data))
+			t += translate(&j.eps[m.dst], now, uint64(m.to), len(m.data))
 		} else {
 			next = evMailbox
 		}
 	case kindPut:
-		next, t = evWrite, p.Unit+j.eps[m.dst].translate(now, uint64(m.to), len(m.data))+p.DMAWrite
+		next, t = evWrite, p.Unit+translate(&j.eps[m.dst], now, uint64(m.to), len(m.data))+p.DMAWrite
 	case kindGet:
-		next, t = evWrite, p.Unit+j.eps[m.dst].translate(now, uint64(m.to), len(m.dest))+p.DMARead
+		next, t = evWrite, p.Unit+translate(&j.eps[m.dst], now, uint64(m.to), len(m.dest))+p.DMARead
 	case kindAtomic:
 		next, t = evWrite, p.Unit+p.DMARead+p.DMAWrite
 	case kindGetReply:
-		next, t = evDone, p.Unit+j.eps[m.dst].translateOwn(now, m.dest)+2*p.DMAWrite
+		next, t = evDone, p.Unit+translateOwn(&j.eps[m.dst], now, m.dest)+2*p.DMAWrite
 	case kindAtomicReply:
 		next, t = evDone, p.Unit+p.DMAWrite
 	case kindAck:

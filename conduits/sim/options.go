@@ -224,7 +224,7 @@ var knobs = []knob{
 		key: "topology",
 		set: func(c *Config, v string) (err error) {
 			c.Profile.Net.Topology, err = fabric.ParseTopology(v)
-			return known(err, fabric.Crossbar, fabric.Torus, fabric.FatTree)
+			return known(err, fabric.Crossbar, fabric.Torus, fabric.FatTree, fabric.Mesh, fabric.Irregular)
 		},
 		get: func(c, base *Config) []string {
 			return one(c.Profile.Net.Topology, base.Profile.Net.Topology, fabric.Topology.String)
@@ -251,7 +251,7 @@ var knobs = []knob{
 			return one(c.Profile.Net.Dims, base.Profile.Net.Dims, func(d [3]int) string { return fmt.Sprintf("%dx%dx%d", d[0], d[1], d[2]) })
 		},
 	},
-	profileInt("radix", 4, func(p *Profile) *int { return &p.Net.Radix }),
+	profileInt("radix", 2, func(p *Profile) *int { return &p.Net.Radix }),
 	{
 		key: "queue",
 		set: func(c *Config, v string) (err error) {
@@ -260,6 +260,32 @@ var knobs = []knob{
 		},
 		get: func(c, base *Config) []string {
 			return one(c.Profile.Net.Queue, base.Profile.Net.Queue, fabric.Queue.String)
+		},
+	},
+	{
+		key: "routing",
+		set: func(c *Config, v string) (err error) {
+			c.Profile.Net.Routing, err = fabric.ParseRouting(v)
+			return known(err, fabric.DimensionOrder, fabric.WestFirst, fabric.UpDown, fabric.Shortest)
+		},
+		get: func(c, base *Config) []string {
+			return one(c.Profile.Net.Routing, base.Profile.Net.Routing, fabric.Routing.String)
+		},
+	},
+	profileInt("flits", 0, func(p *Profile) *int { return &p.Net.Buffer }),
+	profileInt("flit", 0, func(p *Profile) *int { return &p.Net.Flit }),
+	profileInt("channels", 0, func(p *Profile) *int { return &p.Net.Channels }),
+	profileTime("recover", func(p *Profile) *Time { return &p.Net.Recover }),
+	{
+		key: "wiring",
+		set: func(c *Config, v string) (err error) {
+			if c.Profile.Net.Wiring, err = strconv.ParseUint(v, 10, 64); err != nil {
+				return fmt.Errorf("is not a number from 0 to %d", uint64(math.MaxUint64))
+			}
+			return nil
+		},
+		get: func(c, base *Config) []string {
+			return one(c.Profile.Net.Wiring, base.Profile.Net.Wiring, func(v uint64) string { return strconv.FormatUint(v, 10) })
 		},
 	},
 	intKnob("crosspoint", 0, math.MaxUint16, func(c *Config) *int { return &c.Profile.Net.Crosspoint }),
@@ -441,6 +467,7 @@ func separator(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '
 // commas, in any order.
 //
 //	seed=7 profile=extoll topology=torus dims=8x8x4 queue=single
+//	topology=mesh flits=4 channels=1 routing=updown recover=10us
 //	segment=1M credits=16 medium=4096 offload=on limit=10ms
 //	jitter=2us slow=RANKxFACTOR stall=RANK@AT+FOR crash=RANK@AT crash=RANK#EVENT
 //	partition=FIRST-LAST@AT+FOR detect=5us

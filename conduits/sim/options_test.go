@@ -43,7 +43,9 @@ func genConfig() *rapid.Generator[Config] {
 				case *bool:
 					*x = rapid.Bool().Draw(t, "bool")
 				case *fabric.Topology:
-					*x = rapid.SampledFrom([]fabric.Topology{fabric.Crossbar, fabric.Torus, fabric.FatTree}).Draw(t, "topology")
+					*x = rapid.SampledFrom([]fabric.Topology{fabric.Crossbar, fabric.Torus, fabric.FatTree, fabric.Mesh, fabric.Irregular}).Draw(t, "topology")
+				case *fabric.Routing:
+					*x = rapid.SampledFrom([]fabric.Routing{fabric.DimensionOrder, fabric.WestFirst, fabric.UpDown, fabric.Shortest}).Draw(t, "routing")
 				case *fabric.Queue:
 					*x = rapid.SampledFrom([]fabric.Queue{fabric.VOQ, fabric.Single}).Draw(t, "queue")
 				case *[3]int:

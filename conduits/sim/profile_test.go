@@ -143,10 +143,10 @@ func TestTLB(t *testing.T) {
 	rate := func(pages uint64) float64 {
 		const n = 10000
 		var now Time
-		e.translate(e.translate(0, base, 1), base, 1)
+		translate(e, translate(e, 0, base, 1), base, 1)
 		e.tlb.free = 0
 		for i := range uint64(n) {
-			now += e.translate(now, base+i%pages*4096, 8)
+			now += translate(e, now, base+i%pages*4096, 8)
 		}
 		return n / (float64(now) / float64(Second))
 	}
@@ -158,18 +158,18 @@ func TestTLB(t *testing.T) {
 	if misses := rate(2*1024) / 2; misses < 1.15e6 || misses > 1.25e6 {
 		t.Errorf("%.3g pairs of translations a second that miss", misses)
 	}
-	if got, want := e.translate(e.tlb.free, base, 1), p.ATU+p.ATUMiss; got != want {
+	if got, want := translate(e, e.tlb.free, base, 1), p.ATU+p.ATUMiss; got != want {
 		t.Errorf("a page that another has replaced takes %d, want %d", got, want)
 	}
-	if got := e.translate(e.tlb.free, base+8, 1); got != p.ATU {
+	if got := translate(e, e.tlb.free, base+8, 1); got != p.ATU {
 		t.Errorf("the same page takes %d, want %d", got, p.ATU)
 	}
 	// Behind a transfer of two new pages, which begins when the first is known.
 	at := e.tlb.free
-	if got, want := e.translate(at, base+(8<<20), 8192), p.ATU+p.ATUMiss; got != want {
+	if got, want := translate(e, at, base+(8<<20), 8192), p.ATU+p.ATUMiss; got != want {
 		t.Errorf("two pages take %d, want %d", got, want)
 	}
-	if got, want := e.translate(at, base, 1), 3*(p.ATU+p.ATUMiss); got != want {
+	if got, want := translate(e, at, base, 1), 3*(p.ATU+p.ATUMiss); got != want {
 		t.Errorf("behind them: %d, want %d", got, want)
 	}
 }

@@ -90,7 +90,7 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	at := e.issue(parts, int(a.Len())/parts, gap, &e.rmaFree) + p.Unit
 	j.trace.message(e.clock, 's', m)
 	if read {
-		j.schedule(at+e.translateOwn(at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
+		j.schedule(at+translateOwn(e, at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
 	} else {
 		j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
 	}

@@ -14,7 +14,7 @@ type tlb struct {
 
 // translate returns how long from now on the card takes for the translation of n bytes at a:
 // that of the first page. Those of further pages go on beside the transfer.
-func (e *Endpoint) translate(now Time, a uint64, n int) Time {
+func translate(e *Endpoint, now Time, a uint64, n int) Time {
 	p := &e.j.p
 	if p.TLB == 0 {
 		return p.ATU
@@ -44,10 +44,10 @@ func (e *Endpoint) translate(now Time, a uint64, n int) Time {
 
 // translateOwn is translate of the rank's own memory. What lies outside its segment is taken
 // to be in the cache: where the Go heap has it differs from run to run.
-func (e *Endpoint) translateOwn(now Time, mem []byte) Time {
+func translateOwn(e *Endpoint, now Time, mem []byte) Time {
 	if e.j.p.TLB != 0 {
 		if a, ok := address(e, mem); ok {
-			return e.translate(now, a, len(mem))
+			return translate(e, now, a, len(mem))
 		}
 	}
 	return e.j.p.ATU

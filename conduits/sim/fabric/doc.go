@@ -31,9 +31,13 @@
 // node's interface sends a packet of each of its messages in turn: messages of a
 // pair of nodes may overtake each other if one has more packets.
 //
-// Buffers of switches and interfaces are not bounded: there is no back-pressure
-// from one switch to the one before, and no deadlock. Only crosspoint buffers
-// are finite.
+// Their buffers are not bounded: there is no back-pressure
+// from one switch to the one before, and no deadlock.
+//
+// With a [Params] Buffer, a torus has finite buffers, and so have a [Mesh] and an
+// [Irregular] network always: packets are worms of flits that keep the virtual channels of a link, which
+// makes those behind them wait, as [Routing] leads them. [Fabric.Deadlock] reports a
+// circle of packets that wait for each other, and Recover resolves it.
 //
 // # Cost
 //
@@ -41,5 +45,6 @@
 // way cost 64 bytes each. Nothing is allocated once the pools have grown to what
 // is under way at a time. In an idle network a message is one event in a
 // crossbar or without contention, one per hop in a torus (and a last one if it
-// is longer than Free), one per switch but one in a fat tree.
+// is longer than Free), one per switch but one in a fat tree; with finite buffers, one per
+// flit and link, and one for each time that a flit waits for a link.
 package fabric

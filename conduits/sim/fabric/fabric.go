@@ -27,6 +27,9 @@ const (
 	evUp             // a message for all nodes is at a switch on its way to the root
 	evDown           // it, or the result of a round, is at a switch on its way to all nodes
 	evNode           // it is at a node
+	evFlit           // a flit is at the end of a channel
+	evLink           // a link may send the next flit
+	evAgain          // a packet that was taken out is sent again
 
 	kindShift = 60
 )
@@ -74,6 +77,8 @@ type message struct {
 	sent     uint32 // how many of them have left their interface
 	turn     uint32 // the level of a fat tree where they turn
 	next     int32  // in the queue or free list it is in
+	came     uint32 // packets that have arrived, where buffers are finite
+	rest     int32  // bytes of the last packet, there
 }
 
 // port is the state of a node's interface, or of its port of a crossbar, besides
@@ -121,7 +126,8 @@ type Fabric struct {
 	hash    []int32  // chains of pairs by (in, out)
 	used    int      // pairs in use
 
-	tree *Tree // nil: there is none
+	tree *Tree   // nil: there is none
+	fin  *finite // nil: buffers are not bounded
 
 	stats Stats
 
@@ -142,6 +148,10 @@ func New(p Params, nodes int, s Scheduler, deliver func(now Time, id uint64)) (*
 	f := &Fabric{p: p, nodes: nodes, sched: s, deliver: deliver, free: none, unpr: none, unpk: none}
 	f.occFull, f.occSmall = f.occ(p.Packet), f.occ(0)
 	var links int
+	if p.Buffer > 0 {
+		f.fin = newFinite(f)
+		links = len(f.fin.to)
+	}
 	switch p.Topology {
 	case Torus:
 		for i, d := range p.Dims {
@@ -153,7 +163,7 @@ func New(p Params, nodes int, s Scheduler, deliver func(now Time, id uint64)) (*
 		links = torusLinks * p.Dims[0] * p.Dims[1] * p.Dims[2]
 	case FatTree:
 		links = f.grow()
-	default:
+	case Crossbar:
 		links = 2 * nodes
 	}
 	if !p.Contention {
@@ -211,6 +221,9 @@ func (f *Fabric) Hops(src, dst int) int {
 	if src == dst {
 		return 0
 	}
+	if f.fin != nil {
+		return f.fin.hops(uint32(src), uint32(dst))
+	}
 	switch f.p.Topology {
 	case Torus:
 		return f.torusHops(uint32(src), uint32(dst))
@@ -255,6 +268,12 @@ func (f *Fabric) Inject(now Time, src, dst, bytes int, id uint64) {
 		f.switchIn(now, &m)
 		return
 	}
+	if f.fin != nil {
+		m.rest = int32(last)
+		m.due = now + f.Unloaded(src, dst, bytes)
+		f.fin.inject(now, m.src, f.keep(&m))
+		return
+	}
 	var hops int
 	if f.p.Topology == Torus {
 		hops = f.torusHops(m.src, m.dst)
@@ -296,6 +315,8 @@ func (f *Fabric) Handle(now Time, a, b uint64) {
 		f.tryOutput(now, uint32(a))
 	case evPart, evUp, evDown, evNode:
 		f.tree.handle(now, a, b)
+	case evFlit, evLink, evAgain:
+		f.fin.handle(now, b>>kindShift, a)
 	default:
 		panic(fmt.Sprintf("fabric: event %#x, %#x is not of this network", a, b))
 	}

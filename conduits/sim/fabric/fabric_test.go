@@ -17,7 +17,7 @@ var extoll = Params{
 // shape draws a network. Times are small, so that things happen at once.
 func shape(t *rapid.T) (Params, int) {
 	p := Params{
-		Topology:   Topology(rapid.IntRange(0, int(numTopologies)-1).Draw(t, "topology")),
+		Topology:   Topology(rapid.IntRange(0, int(FatTree)).Draw(t, "topology")),
 		HopLatency: rapid.Int64Range(0, 5).Draw(t, "hop"),
 		Loop:       rapid.Int64Range(0, 5).Draw(t, "loop"),
 		Byte:       rapid.Int64Range(0, 3).Draw(t, "byte"),
@@ -328,6 +328,19 @@ func TestBadParams(t *testing.T) {
 		{Topology: Torus, HopLatency: 2, Latency: 1},
 		{Topology: FatTree, Radix: 5},
 		{Topology: FatTree, Radix: 2},
+		{Buffer: 4},
+		{Channels: 2},
+		{Topology: Torus, Routing: Shortest},
+		{Topology: Torus, Recover: 1},
+		{Topology: Torus, Buffer: -1},
+		{Topology: Torus, Buffer: 4, Routing: numRoutings},
+		{Topology: Torus, Buffer: 4, Channels: 65},
+		{Topology: Torus, Buffer: 4, Routing: WestFirst},
+		{Topology: Mesh, Dims: [3]int{2, 2, 2}, Routing: WestFirst},
+		{Topology: Mesh, Dims: [3]int{2, 2, 1}},
+		{Topology: Irregular, Radix: 1},
+		{Topology: Irregular, Routing: WestFirst},
+		{Topology: Irregular, HopLatency: 2, Latency: 1},
 	} {
 		if _, err := New(p, 8, &Loop{}, func(Time, uint64) {}); err == nil {
 			t.Errorf("%+v is taken", p)
@@ -366,6 +379,11 @@ func TestStats(t *testing.T) {
 func TestNames(t *testing.T) {
 	for i := range numTopologies {
 		if got, err := ParseTopology(i.String()); got != i || err != nil {
+			t.Error(i, got, err)
+		}
+	}
+	for i := range numRoutings {
+		if got, err := ParseRouting(i.String()); got != i || err != nil {
 			t.Error(i, got, err)
 		}
 	}

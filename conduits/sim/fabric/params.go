@@ -25,10 +25,14 @@ const (
 	// FatTree is a tree of switches with as many links up as down at each
 	// level (a k-ary n-tree) and up-down routing.
 	FatTree
+	// Mesh is a torus without the links that go round.
+	Mesh
+	// Irregular is switches with a node each, joined at random.
+	Irregular
 	numTopologies
 )
 
-var topologyNames = [numTopologies]string{"crossbar", "torus", "fattree"}
+var topologyNames = [numTopologies]string{"crossbar", "torus", "fattree", "mesh", "irregular"}
 
 // String names the topology as ParseTopology reads it.
 func (t Topology) String() string {
@@ -81,6 +85,55 @@ func ParseQueue(name string) (Queue, error) {
 	return 0, errs.BadArg("fabric: queue %q, there are %s", name, strings.Join(queueNames[:], ", "))
 }
 
+// Routing is how packets find their way where buffers are finite. All ways are shortest ones, of
+// those that a routing allows.
+type Routing uint8
+
+// The routings.
+const (
+	// DimensionOrder goes along x, then y, then z: free of deadlocks in meshes, and in tori with
+	// two channels or more.
+	DimensionOrder Routing = iota
+	// WestFirst goes along -x first, and then any free way, in meshes of two dimensions: free of
+	// deadlocks (Glass and Ni 1992).
+	WestFirst
+	// UpDown goes towards the switch of node 0 first and away from it then, by any free way: free of
+	// deadlocks wherever (Autonet; Schroeder et al. 1991).
+	UpDown
+	// Shortest goes one of the shortest ways, which a pair of nodes always uses, and does not
+	// exclude deadlocks.
+	Shortest
+	numRoutings
+)
+
+var routingNames = [numRoutings]string{"dimension", "westfirst", "updown", "shortest"}
+
+// String names the routing as ParseRouting reads it.
+func (r Routing) String() string {
+	if r < numRoutings {
+		return routingNames[r]
+	}
+	return "routing " + strconv.Itoa(int(r))
+}
+
+// ParseRouting finds the routing of that name. The error wraps errs.ErrBadArg.
+func ParseRouting(name string) (Routing, error) {
+	for r, n := range routingNames {
+		if n == name {
+			return Routing(r), nil
+		}
+	}
+	return 0, errs.BadArg("fabric: routing %q, there are %s", name, strings.Join(routingNames[:], ", "))
+}
+
+// Defaults of networks with finite buffers.
+const (
+	// DefaultBuffer is Params.Buffer of meshes and irregular networks, which have no others.
+	DefaultBuffer = 4
+	// DefaultFlit is Params.Flit, bytes.
+	DefaultFlit = 64
+)
+
 // DefaultRadix is the radix of a fat tree's switches where Params does not say:
 // 16 links down and 16 up, so that four levels join 65,536 nodes.
 const DefaultRadix = 32
@@ -89,12 +142,13 @@ const DefaultRadix = 32
 // no time.
 type Params struct {
 	Topology Topology
-	// Dims are the sides of the torus; their product is at least the number of
+	// Dims are the sides of the torus or mesh; their product is at least the number of
 	// nodes, and positions beyond it are switches without a node. All zero:
 	// as near to a cube as the number of nodes allows (see Cube).
 	Dims [3]int
 	// Radix is the number of ports of a fat tree's switch, even and at least
-	// 4: half of them lead down. Zero means DefaultRadix.
+	// 4: half of them lead down. Zero means DefaultRadix. In an irregular network it is
+	// the most links that a switch has to others; zero means 4.
 	Radix int
 	// Latency is the time of a message of up to Free bytes from interface to
 	// interface where there is least in between: through one switch of a
@@ -123,6 +177,22 @@ type Params struct {
 	// crossbar holds, at most 65,535. Zero: there are none, and a packet leaves
 	// its input when its output is free.
 	Crosspoint int
+	// Buffer is how many flits a channel's buffer at the end of a link has, from which back-pressure
+	// comes; of tori, meshes and irregular networks. Zero: buffers of a torus are not bounded;
+	// DefaultBuffer for the others.
+	Buffer int
+	// Flit is the unit of transfer where buffers are finite, in bytes; lengths beyond Free are
+	// rounded up to it. Zero means DefaultFlit.
+	Flit int
+	// Channels is how many virtual channels share a link where buffers are finite. Zero: two in a torus, else one.
+	Channels int
+	// Routing is how packets find their way where buffers are finite. DimensionOrder means UpDown in an irregular network.
+	Routing Routing
+	// Recover is the time after which a packet that is part of a deadlock, and is taken out of
+	// the network for that, is sent again. Zero: none is; see Fabric.Deadlock.
+	Recover Time
+	// Wiring decides how an irregular network is joined.
+	Wiring uint64
 	// Contention makes messages wait for each other. Without it links are
 	// never busy, and every message takes what Unloaded says.
 	Contention bool
@@ -133,8 +203,26 @@ const maxSide = 1 << 20
 
 // EnsureDefaults fills in what is zero and has a default for that many nodes.
 func (p *Params) EnsureDefaults(nodes int) {
-	if p.Topology == Torus && p.Dims == [3]int{} {
+	if (p.Topology == Torus || p.Topology == Mesh) && p.Dims == [3]int{} {
 		p.Dims = Cube(nodes)
+	}
+	if p.Topology >= Mesh && p.Buffer == 0 {
+		p.Buffer = DefaultBuffer
+	}
+	if p.Topology == Irregular && p.Radix == 0 {
+		p.Radix = 4
+	}
+	if p.Topology == Irregular && p.Routing == DimensionOrder {
+		p.Routing = UpDown
+	}
+	if p.Buffer > 0 && p.Flit == 0 {
+		p.Flit = DefaultFlit
+	}
+	if p.Buffer > 0 && p.Channels == 0 {
+		p.Channels = 1
+		if p.Topology == Torus {
+			p.Channels = 2
+		}
 	}
 	if p.Topology == FatTree && p.Radix == 0 {
 		p.Radix = DefaultRadix
@@ -159,8 +247,11 @@ func (p *Params) Validate(nodes int) error {
 	case p.Crosspoint < 0 || p.Crosspoint > math.MaxUint16:
 		return errs.BadArg("fabric: Crosspoint %d, at most %d", p.Crosspoint, math.MaxUint16)
 	}
+	if err := p.validateFinite(nodes); err != nil {
+		return err
+	}
 	switch p.Topology {
-	case Torus:
+	case Torus, Mesh:
 		volume := 1
 		for _, d := range p.Dims {
 			if d < 1 || d > maxSide {
@@ -180,6 +271,32 @@ func (p *Params) Validate(nodes int) error {
 		if p.Radix < 4 || p.Radix%2 != 0 || p.Radix > maxSide {
 			return errs.BadArg("fabric: Radix %d, an even number from 4 to %d", p.Radix, maxSide)
 		}
+	}
+	return nil
+}
+
+// validateFinite is Validate of what finite buffers need.
+func (p *Params) validateFinite(nodes int) error {
+	const most = 1 << 16
+	switch {
+	case p.Buffer < 0 || p.Flit < 0 || p.Channels < 0 || p.Recover < 0 || p.Buffer > most || p.Channels > 64 || p.Recover > 1<<60:
+		return errs.BadArg("fabric: Buffer %d, at most %d; Flit %d; Channels %d, at most 64; Recover %d", p.Buffer, most, p.Flit, p.Channels, p.Recover)
+	case p.Routing >= numRoutings:
+		return errs.BadArg("fabric: unknown %v", p.Routing)
+	case p.Buffer == 0 && (p.Channels > 0 || p.Routing != DimensionOrder || p.Recover > 0):
+		return errs.BadArg("fabric: Channels %d, Routing %v, Recover %d: of networks with finite buffers (flits)", p.Channels, p.Routing, p.Recover)
+	case p.Buffer == 0:
+	case p.Topology == Crossbar || p.Topology == FatTree:
+		return errs.BadArg("fabric: Buffer %d of a %v: finite buffers have %v, %v and %v", p.Buffer, p.Topology, Torus, Mesh, Irregular)
+	case p.Flit < 1 || p.Channels < 1:
+		return errs.BadArg("fabric: Flit %d, Channels %d, at least 1 with finite buffers", p.Flit, p.Channels)
+	case nodes > most || p.Topology == Irregular && (p.Radix < 2 || p.Radix > 64):
+		return errs.BadArg("fabric: %d nodes with finite buffers, at most %d, and Radix %d of an irregular network, 2 to 64", nodes, most, p.Radix)
+	case p.Routing == WestFirst && (p.Topology != Mesh || p.Dims[2] != 1), p.Routing == DimensionOrder && p.Topology == Irregular:
+		return errs.BadArg("fabric: Routing %v of a %v of %v: %v is of meshes of two dimensions, %v of meshes and tori",
+			p.Routing, p.Topology, p.Dims, WestFirst, DimensionOrder)
+	case p.HopLatency > p.Latency:
+		return errs.BadArg("fabric: HopLatency %d beyond Latency %d of a whole path", p.HopLatency, p.Latency)
 	}
 	return nil
 }

@@ -11,6 +11,10 @@ type Stats struct {
 	Delay    Time // sum of what messages took beyond Unloaded
 	MaxDelay Time // the largest of these
 
+	// Of finite buffers: how often a packet wanted a channel on, and how often it had to wait for one; deadlocks found, and how many packets
+	// their circles had, all together.
+	Requests, Blocked, Deadlocks, Circle uint64
+
 	Links    int  // directed links there are; 0 without contention
 	Busy     Time // sum over links of the time they carried packets
 	Busiest  int  // the link that did so most

@@ -75,6 +75,26 @@ func TestTrafficTable(t *testing.T) {
 	}
 }
 
+// TestUnbalanced: where part of the traffic of an input has an output of its own, throughput dips in between, and is whole where
+// all has (figure 3.9 of Papamichael 2007).
+func TestUnbalanced(t *testing.T) {
+	for _, own := range []float64{0, 0.25, 0.5, 0.75, 1} {
+		var got []float64
+		for _, x := range []Traffic{{Queue: VOQ}, {Queue: VOQ, Crosspoint: 1}, {Queue: Single, Crosspoint: 1}} {
+			x.Ports, x.Load, x.Own, x.Slots, x.Seed = 32, 1, own, *slots, 1
+			r, err := x.Run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r.Output)
+			if least := 0.8; x.Queue == VOQ && r.Output < least || own == 1 && r.Output < 0.99 {
+				t.Errorf("%v, buffer %d, %v of its own: %.3f", x.Queue, x.Crosspoint, own, r.Output)
+			}
+		}
+		t.Logf("| %.2f | %.3f | %.3f | %.3f |", own, got[0], got[1], got[2])
+	}
+}
+
 func TestTrafficArguments(t *testing.T) {
 	for _, x := range []Traffic{
 		{Ports: 1, Slots: 10},
@@ -163,7 +183,9 @@ type Traffic struct {
 	Load       float64 // packets that come to each input in a slot, up to 1
 	// Hot is the share of the packets that goes to output 0 on purpose; the
 	// others go to all outputs alike.
-	Hot   float64
+	Hot float64
+	// Own is the share of the others that goes to the output of the input's number.
+	Own   float64
 	Slots int    // how long to measure, after a quarter of that for warming up
 	Seed  uint64 // decides what comes when
 }
@@ -222,6 +244,9 @@ func (x Traffic) Run() (Result, error) {
 			dst := 0
 			if rng.Float64() >= x.Hot {
 				dst = rng.IntN(x.Ports)
+				if x.Own > 0 && rng.Float64() < x.Own {
+					dst = src
+				}
 			}
 			id := uint64(now) << 1
 			if dst == 0 {

@@ -386,8 +386,8 @@ var mutants = []mutant{
 		name:   "sim-source-told-early",
 		defect: "SourceDone of a put is told before the card has read the source",
 		file:   "conduits/sim/rma.go", on: onSim,
-		old: "j.schedule(at+e.translateOwn(at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))",
-		new: "j.schedule(at+e.translateOwn(at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))\n\t\thave = m.want & conduits.SourceDone\n\t\tm.want &^= have",
+		old: "j.schedule(at+translateOwn(e, at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))",
+		new: "j.schedule(at+translateOwn(e, at, m.data)+p.DMARead+j.faults.jitter(j), evRead, uint64(id))\n\t\thave = m.want & conduits.SourceDone\n\t\tm.want &^= have",
 	},
 	{
 		name:   "sim-remote-told-early",
