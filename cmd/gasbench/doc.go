@@ -297,9 +297,10 @@
 // simulation took: events, CPU seconds of this process, and its memory for each
 // rank. scale/offload runs jobs of 16, 64, 256, ... ranks with
 // and without cards that do barriers and multicasts, each call after a barrier. See
-// docs/scaling.md.
+// docs/scaling.md. network/load and network/locality measure networks with finite buffers by themselves, of up
+// to 16 x 16 nodes, by load and by how far packets go: docs/network-model.md.
 //
-// The objects of -json have the fields bench, what, profile, ranks, size, metric,
+// The objects of -json have the fields bench, what, profile, ranks, size, x (of network/...: the load in percent, or how far), metric,
 // value, unit, expected (what the profile adds up to), hops (the same with the
 // longest ways through the network), events, cpu_s, events_per_cpu_s and bytes_per_rank;
 // those without a value are left out.

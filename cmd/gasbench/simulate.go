@@ -27,6 +27,8 @@ var studies = []struct {
 	{"scale/allreduce", "all-reduce of 8 bytes by number of ranks, on three topologies", scaleAllReduce},
 	{"overlap", "the share of transfers that goes on while the rank computes", simOverlap},
 	{"scale/offload", "barriers, broadcasts and all-reduces by messages and by cards that have them", scaleOffload},
+	{"network/load", "delay, blocking and deadlocks of networks with finite buffers by load", networkLoad},
+	{"network/locality", "the same by how far packets go", networkLocality},
 }
 
 // simOptions are the command line of -conduit sim.
@@ -45,7 +47,8 @@ type figure struct {
 	What     string  `json:"what"` // topology, and operation
 	Profile  string  `json:"profile"`
 	Ranks    int     `json:"ranks"`
-	Size     int     `json:"size"` // bytes
+	Size     int     `json:"size"`        // bytes
+	X        int     `json:"x,omitempty"` // of network/...: the load in percent, or how far packets go
 	Metric   string  `json:"metric"`
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit"`

@@ -88,6 +88,59 @@ func TestOffload(t *testing.T) {
 	}
 }
 
+// TestNetwork: what excludes deadlocks has none; what does not has, where packets go far, and blocks more (figures
+// 2-20 to 2-22 of Nüssle 2008).
+func TestNetwork(t *testing.T) {
+	got := map[string]float64{}
+	l := simulated(t, "-run", "network/locality", "-ranks", "64")
+	for _, f := range l {
+		got[fmt.Sprint(f.What, " ", f.Metric)] = f.Value
+	}
+	if len(l) != len(networks)*4*5 || len(got) != len(l) {
+		t.Fatalf("%d figures, %d of them different", len(l), len(got))
+	}
+	for _, w := range networks {
+		safe := w.routing != fabric.Shortest && (w.topology == fabric.Mesh || w.channels > 1 || w.routing != fabric.DimensionOrder)
+		for _, far := range []int{1, 2, 4, 8} {
+			if d := got[fmt.Sprintf("%s, up to %d away deadlocks", w.name, far)]; safe && d != 0 {
+				t.Errorf("%s, %d: %v deadlocks a packet", w.name, far, d)
+			}
+		}
+		near, far := got[w.name+", up to 1 away blocked"], got[w.name+", up to 8 away blocked"]
+		if !(near < far && far < 1) {
+			t.Errorf("%s: %v of requests block near, %v far", w.name, near, far)
+		}
+	}
+	if a, b := got["mesh, shortest, up to 8 away blocked"], got["mesh, dimension order, up to 8 away blocked"]; a < 1.2*b {
+		t.Errorf("by shortest ways %v of requests block, in dimension order %v", a, b)
+	}
+}
+
+// TestNetworkLoad: a network carries what is offered until it is full, and the delay grows with the load.
+func TestNetworkLoad(t *testing.T) {
+	o, err := parse([]string{"-conduit", "sim"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &study{o: *o.sim}
+	for _, to := range []traffic{uniform, hot, unbalanced} {
+		last := 0.0
+		for _, load := range []float64{0.02, 0.08, 0.6} {
+			r, err := s.experiment(networks[5], 8, load, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.delay <= last || r.throughput > 1.1*load || load < 0.1 && r.throughput < 0.9*load || r.deadlocks != 0 {
+				t.Errorf("%s at %v: %+v, delay before %v", to.name, load, r, last)
+			}
+			last = r.delay
+			if again, err := s.experiment(networks[5], 8, load, to); err != nil || again != r {
+				t.Errorf("%s at %v: %+v and then %+v, %v", to.name, load, r, again, err)
+			}
+		}
+	}
+}
+
 func TestScale(t *testing.T) {
 	l := simulated(t, "-run", "scale/barrier|scale/allreduce", "-ranks", "64")
 	if len(l) != 2*3*6 {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // line has the fields of a figure of gasbench that are drawn; its command has the meanings of the fields.
@@ -23,7 +24,7 @@ import (
 type line struct {
 	Bench, Conduit, Metric, Unit, Ref, Via, Auth, What, Profile, Beside string
 
-	Ranks, Size, Batch         int
+	Ranks, Size, Batch, X      int
 	Value, P50, Expected, Hops float64
 	RefValue                   float64 `json:"ref_value"`
 	Loss                       *float64
@@ -62,7 +63,7 @@ func medians(lines []line) []line {
 	var keys []string
 	same := map[string][]line{}
 	for _, l := range lines {
-		k := fmt.Sprint(l.Bench, l.Conduit, l.Metric, l.Unit, l.Ref, l.Via, l.Auth, l.What, l.Profile, l.Beside, l.Ranks, l.Size, l.loss())
+		k := fmt.Sprint(l.Bench, l.Conduit, l.Metric, l.Unit, l.Ref, l.Via, l.Auth, l.What, l.Profile, l.Beside, l.Ranks, l.Size, l.X, l.loss())
 		if same[k] == nil {
 			keys = append(keys, k)
 		}
@@ -100,6 +101,9 @@ func figureCharts(lines []line) []chart {
 	index := map[string]*chart{}
 	at := func(l *line, metric string) *chart {
 		where := l.Conduit
+		if l.X > 0 {
+			where = fmt.Sprintf("%d nodes, simulated, profile %s", l.Ranks, l.Profile)
+		}
 		if l.Auth != "" {
 			where += ", " + l.Auth
 		}
@@ -119,6 +123,15 @@ func figureCharts(lines []line) []chart {
 	for i := range lines {
 		l := &lines[i]
 		switch {
+		case l.X > 0: // a network of finite buffers
+			network, traffic := cutLast(l.What, ", ")
+			c := at(l, traffic+", "+l.Metric)
+			c.x, c.y = "load, % of a link", l.Unit
+			if l.Bench == "network/locality" {
+				c.x = "how far packets go"
+			}
+			c.point(network, false, float64(l.X), l.Value)
+			continue
 		case l.What != "" || l.Size <= 0 || !(l.Value >= 0):
 			continue
 		case l.Metric == "hit_rate":
@@ -156,6 +169,12 @@ func figureCharts(lines []line) []chart {
 		}
 	}
 	return l
+}
+
+// cutLast cuts s around the last sep.
+func cutLast(s, sep string) (before, after string) {
+	i := max(0, strings.LastIndex(s, sep))
+	return s[:i], strings.TrimPrefix(s[i:], sep)
 }
 
 // point adds a point to the series of that name; a model is of the colour of the

@@ -210,3 +210,18 @@ func TestRead(t *testing.T) {
 		t.Error("no error for what is no JSON")
 	}
 }
+
+// TestNetworkCharts: a chart for each traffic and metric of networks, a curve for each of these.
+func TestNetworkCharts(t *testing.T) {
+	lines := []line{
+		{Bench: "network/load", What: "mesh, west first, uniform", Metric: "delay", Unit: "packet times", Ranks: 4, X: 1, Value: 2},
+		{Bench: "network/load", What: "mesh, west first, uniform", Metric: "delay", Unit: "packet times", Ranks: 4, X: 2, Value: 3},
+		{Bench: "network/load", What: "torus, uniform", Metric: "delay", Unit: "packet times", Ranks: 4, X: 1, Value: 1},
+		{Bench: "network/load", What: "torus, uniform", Metric: "blocked", Unit: "of requests", Ranks: 4, X: 1, Value: 0.5},
+		{Bench: "network/load", What: "torus, uniform", Metric: "blocked", Unit: "of requests", Ranks: 4, X: 2, Value: 0.5},
+	}
+	l := figureCharts(medians(lines))
+	if len(l) != 2 || len(l[0].series) != 2 || l[0].series[0].name != "mesh, west first" || !slices.Equal(l[0].series[0].y, []float64{2, 3}) || l[1].y != "of requests" {
+		t.Errorf("%+v", l)
+	}
+}
