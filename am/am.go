@@ -105,7 +105,7 @@ type Config struct {
 	// differ between ranks.
 	SegmentSize uint64
 	// Lock as conduits.AttachConfig has it.
-	Lock bool
+	Lock *segment.Locks
 	// Rights that peers have in the segment; 0 means all.
 	Rights segment.Rights
 	// Completer gets the completions of RMA operations whose cookie has bit 63

@@ -224,7 +224,7 @@ type AttachConfig struct {
 	Rights segment.Rights
 	// Lock has what this rank registers beyond the segment locked in memory; see
 	// segment.ATUConfig.
-	Lock bool
+	Lock *segment.Locks
 	// Receiver gets what arrives from now on. Required.
 	Receiver Receiver
 	// Lane, if not nil, gives the Receiver of what arrives in a lane, 1 and up, of a Laned

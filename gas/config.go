@@ -2,7 +2,9 @@ package gas
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -66,6 +68,15 @@ type Config struct {
 	// allow: Pinnable bytes for each rank of the process.
 	// Knob: ARGON_PIN_LOCK=1.
 	PinLock bool
+
+	// PinHost, with PinLock, is how many bytes all ranks on this host whose jobs share it (the same user's, with the same
+	// /dev/shm) have locked together at most; 0 means that each has Pinnable. What is pinned beyond that works unlocked.
+	// The same for all jobs. Knob: ARGON_PIN_HOST.
+	PinHost uint64
+
+	// PinLeast is what a rank has of PinHost for itself; of the rest it is lent what it needs as long as others do not. 0
+	// means 1/64. Knob: ARGON_PIN_LEAST.
+	PinLeast uint64
 
 	// Handlers are the program's own active message handlers, indices 128 to
 	// 255, the same on every rank. Most programs use RegisterCall instead.
@@ -189,7 +200,23 @@ func (c *Config) validatePins() error {
 		all = append(all, errs.BadArg("gas: Config.PinLocal is %d bytes, of the %d of Config.Pinnable (-pin-local, ARGON_PIN_LOCAL, -pinnable, ARGON_PINNABLE)",
 			c.PinLocal, c.Pinnable))
 	}
+	if c.PinLeast > c.PinHost || c.PinHost != 0 && !c.PinLock {
+		all = append(all, errs.BadArg("gas: Config.PinHost is %d bytes and Config.PinLeast %d, which is a part of it, with PinLock: %t (ARGON_PIN_HOST, ARGON_PIN_LEAST, ARGON_PIN_LOCK)",
+			c.PinHost, c.PinLeast, c.PinLock))
+	}
 	return errors.Join(all...)
+}
+
+// locks is how pinned memory is locked.
+func (c *Config) locks() *segment.Locks {
+	if !c.PinLock {
+		return nil
+	}
+	least := c.PinLeast
+	if least == 0 {
+		least = c.PinHost / 64
+	}
+	return &segment.Locks{Host: c.PinHost, Least: least, Table: fmt.Sprintf("/dev/shm/argon-locked-%d", os.Getuid())}
 }
 
 // firstClient is the first handler index that programs may use.
@@ -210,6 +237,8 @@ func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error
 	r.Size(jobenv.PinLocal, &c.PinLocal)
 	r.Size(jobenv.PinBucket, &c.PinBucket)
 	r.Bool(jobenv.PinLock, &c.PinLock)
+	r.Size(jobenv.PinHost, &c.PinHost)
+	r.Size(jobenv.PinLeast, &c.PinLeast)
 	r.Bool("ARGON_PROGRESS", &c.Progress)
 	r.Number("ARGON_WORKERS", "number of goroutines", MaxWorkers, &c.Workers)
 	r.Bool("ARGON_DEBUG", &c.Debug)

@@ -122,6 +122,8 @@
 //	ARGON_PIN_LOCAL      part of ARGON_PINNABLE for own pins: Config.PinLocal, -pin-local
 //	ARGON_PIN_BUCKET     unit of ARGON_PINNABLE, pinned at once: Config.PinBucket, -pin-bucket
 //	ARGON_PIN_LOCK       have pinned memory locked, 0 or 1: Config.PinLock
+//	ARGON_PIN_HOST       what all jobs of a host lock together: Config.PinHost
+//	ARGON_PIN_LEAST      part of ARGON_PIN_HOST that each rank has: Config.PinLeast
 //	ARGON_ALONE          processes of another launcher are jobs by themselves, 0 or 1
 //	ARGON_DEBUG          checks that cost time, 0 or 1: Config.Debug
 //	ARGON_STALL          say why when no rank gets on: -stall

@@ -215,7 +215,7 @@ func (n *Node) start() error {
 //
 //go:noinline
 func (n *Node) help(cfg *Config) error {
-	if cfg.PinLock {
+	if cfg.PinLock && cfg.PinHost == 0 {
 		l := n.cache.Limits()
 		if err := lockable(n.run.ranks, uint64(l.Budget)*l.Bucket, sys.LockLimit(), sys.LocksBeyondLimit()); err != nil {
 			return err
@@ -312,7 +312,7 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 	return &am.Config{
 		Handlers:  append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:   runtimeEntries,
-		Lock:      cfg.PinLock,
+		Lock:      cfg.locks(),
 		Completer: n.x,
 		Exposer:   n.x,
 		User:      n,

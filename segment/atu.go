@@ -23,8 +23,8 @@ type ATUConfig struct {
 	// Rights that all peers have to Attach.
 	Rights Rights
 	// Lock has registered memory locked (mlock): brought into memory and kept
-	// there. The attach segment is not. Limited by RLIMIT_MEMLOCK.
-	Lock bool
+	// there, as Locks says; nil for none. The attach segment is not. Limited by RLIMIT_MEMLOCK.
+	Lock *Locks
 	// Place gives memory for the tables, see Tables.Place; nil for the Go heap.
 	Place func(gat int) *GAT
 	// Frames, unless nil, say which frames stand in the entries; without, these are
@@ -89,6 +89,7 @@ type ATU struct {
 	closed  bool
 	stats   ATUStats
 	pins    *pins
+	loans   *loans // nil if all that is registered is locked, or nothing
 	scratch []span
 }
 
@@ -165,6 +166,9 @@ func NewATU(c ATUConfig) (*ATU, error) {
 		}
 	}
 	runtime.AddCleanup(t, (*pins).unpinAll, t.pins)
+	if c.Lock != nil && c.Lock.Host > 0 {
+		return t, t.borrow(c.Lock)
+	}
 	return t, nil
 }
 
@@ -219,10 +223,8 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Registration, error
 		err = t.lock(t.scratch)
 	}
 	if err == nil {
-		if err = t.announce(r); err != nil && t.c.Lock {
-			for _, s := range t.scratch {
-				t.unlock(s)
-			}
+		if err = t.announce(r); err != nil {
+			t.unlock(t.scratch)
 		}
 	}
 	if err != nil {
@@ -372,14 +374,16 @@ func must(err error) {
 
 // lock locks the pages of spans, all or none.
 func (t *ATU) lock(spans []span) error {
-	if !t.c.Lock {
+	switch {
+	case t.c.Lock == nil:
+		return nil
+	case t.loans != nil:
+		t.addLoans(spans)
 		return nil
 	}
 	for i, s := range spans {
 		if err := sys.Mlock(uintptr(s.start), uintptr(s.end-s.start)); err != nil {
-			for _, s := range spans[:i] {
-				t.unlock(s)
-			}
+			t.unlock(spans[:i])
 			// A range with a hole is locked up to there.
 			_ = sys.Munlock(uintptr(s.start), uintptr(s.end-s.start))
 			return errs.Resource("segment: %d bytes more than the %d that are locked cannot be (ulimit -l is %d bytes): %v",
@@ -390,26 +394,29 @@ func (t *ATU) lock(spans []span) error {
 	return nil
 }
 
-func (t *ATU) unlock(s span) {
-	// Fails only if the memory has been unmapped, which unlocked it.
-	_ = sys.Munlock(uintptr(s.start), uintptr(s.end-s.start))
-	t.stats.Locked -= s.end - s.start
+func (t *ATU) unlock(spans []span) {
+	if t.loans != nil {
+		t.dropLoans(spans)
+		return
+	}
+	for _, s := range spans {
+		if t.stats.Locked > 0 {
+			// Fails only if the memory has been unmapped, which unlocked it.
+			_ = sys.Munlock(uintptr(s.start), uintptr(s.end-s.start))
+			t.stats.Locked -= s.end - s.start
+		}
+	}
 }
 
 // uncount takes a registration of [low, high) back and unlocks what no other
 // registration has.
 func (t *ATU) uncount(low, high uint64) {
-	was := t.stats.Locked
 	gone, err := t.counts.sub(low, high, t.scratch[:0])
 	if err != nil {
 		panic("segment: " + err.Error()) // it was added by Register
 	}
 	t.scratch = gone[:0]
-	if t.c.Lock && was > 0 {
-		for _, s := range gone {
-			t.unlock(s)
-		}
-	}
+	t.unlock(gone)
 }
 
 // Deregister takes the region back: it revokes the entries, waits until no unit
@@ -557,6 +564,9 @@ func (t *ATU) Close() error {
 	t.flush()
 	for _, r := range all {
 		r.revoke()
+	}
+	if t.loans != nil {
+		t.loans.m.Leave()
 	}
 	return nil
 }

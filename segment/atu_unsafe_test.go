@@ -32,7 +32,7 @@ func TestLocksNest(t *testing.T) {
 		t.Skipf("only %d bytes may be locked", sys.LockLimit())
 	}
 	before := locked(t)
-	atu := newATU(t, ATUConfig{Lock: true})
+	atu := newATU(t, ATUConfig{Lock: &Locks{}})
 	mem := mapped(t, 8)
 	defer sys.Unmap(unsafe.Pointer(&mem[0]), int64(len(mem)))
 	check := func(pages int64) {
@@ -64,7 +64,7 @@ func TestLocksNest(t *testing.T) {
 // left of it. They are mapped, so that nothing else comes to lie there.
 func TestLockFails(t *testing.T) {
 	before := locked(t)
-	atu := newATU(t, ATUConfig{Lock: true})
+	atu := newATU(t, ATUConfig{Lock: &Locks{}})
 	mem := mapped(t, 4)
 	defer sys.Unmap(unsafe.Pointer(&mem[0]), int64(len(mem)))
 	if err := syscall.Mprotect(mem[2*PageSize:], syscall.PROT_NONE); err != nil {
@@ -92,7 +92,7 @@ func TestLockedAfterRefusal(t *testing.T) {
 	}
 	start := locked(t)
 	reg := &refuser{refuse: 1 << 30}
-	atu := newATU(t, ATUConfig{Lock: true, Registrar: reg})
+	atu := newATU(t, ATUConfig{Lock: &Locks{}, Registrar: reg})
 	mem := mapped(t, 8)
 	defer sys.Unmap(unsafe.Pointer(&mem[0]), int64(len(mem)))
 	atu.room.limit = atu.room.base + 5*PageSize // so that there are several runs

@@ -375,7 +375,7 @@ func TestValues(t *testing.T) {
 	counts, flags := "one ten", "none one"
 	means := map[string]string{
 		"RANKS": counts, "CONDUIT": names, "LANES": counts, "PROGRESS": flags, "WORKERS": counts, "SEGMENT": "one ten size",
-		"SEGMENT_LARGE": flags, "PINNABLE": "one ten size", "PIN_LOCAL": "one ten size", "PIN_BUCKET": "size", "PIN_LOCK": flags,
+		"SEGMENT_LARGE": flags, "PINNABLE": "one ten size", "PIN_LOCAL": "one ten size", "PIN_BUCKET": "size", "PIN_LOCK": flags, "PIN_HOST": "one ten size", "PIN_LEAST": "one ten size",
 		"SHM_PROCESS_VM": flags, "IFACE": "negative unit word none one ten time size plus", "DEADTIME": "time", "PROVIDER": names, "PROVIDER_FORCE": flags, "RENDEZVOUS": "address",
 		"RENDEZVOUS_SERVE": flags, "JOIN_TIMEOUT": "time", "RANK": "none one ten", "SIZE": counts, "JOBID": names, "JOB_KEY": "key",
 		"JOB_KEY_FILE": texts, "SIM_REPLAY": texts, "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_RECORD": texts,

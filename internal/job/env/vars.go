@@ -159,7 +159,25 @@ var Vars = [...]Var{
 		Default: "0",
 		Also:    "`Config.PinLock`",
 		Form:    boolean,
+	}, {
+		Name: "ARGON_PIN_HOST", Readers: "gas",
+		Meaning: "what all jobs of a host lock together",
+		Text:    "With `ARGON_PIN_LOCK`: the ranks of all jobs of a user on a host that share /dev/shm have so many bytes locked together at most. Each has `ARGON_PIN_LEAST` of them and is lent more by need, which is called back when others need it; what is pinned beyond that works unlocked. Equal for all jobs.",
+		Range:   "size",
+		Default: "none: each rank may lock `ARGON_PINNABLE`",
+		Also:    "`Config.PinHost`",
+		Form:    size,
 	},
+	{
+		Name: "ARGON_PIN_LEAST", Readers: "gas",
+		Meaning: "part of ARGON_PIN_HOST that each rank has",
+		Text:    "What a rank may lock of `ARGON_PIN_HOST` whatever others need. Those of all ranks of the host are together within it.",
+		Range:   "size: up to `ARGON_PIN_HOST`",
+		Default: "1/64 of `ARGON_PIN_HOST`",
+		Also:    "`Config.PinLeast`",
+		Form:    size,
+	},
+
 	{
 		Name: "ARGON_SHM_DIR", Readers: "conduits/shm internal/launch", Uses: shared,
 		Meaning: "directory for the job's memory",

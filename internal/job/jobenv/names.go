@@ -55,6 +55,8 @@ const (
 	PinLocal  = "ARGON_PIN_LOCAL"  // the part of it for the rank's own pins
 	PinBucket = "ARGON_PIN_BUCKET" // the unit of it
 	PinLock   = "ARGON_PIN_LOCK"   // 1: what is pinned is locked in memory
+	PinHost   = "ARGON_PIN_HOST"   // what all jobs of a host lock together, bytes
+	PinLeast  = "ARGON_PIN_LEAST"  // the part of it that each rank has for itself
 )
 
 // MaxRanks is the largest number of ranks that are processes: a rank is the owner
