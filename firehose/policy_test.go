@@ -257,3 +257,61 @@ func TestStuck(t *testing.T) {
 		}
 	}
 }
+
+// directPolicy is a cache with one place for a key, as cards have.
+type directPolicy []int
+
+func (p directPolicy) access(k int) bool {
+	at := &p[k%len(p)]
+	hit := *at == k+1
+	*at = k + 1
+	return hit
+}
+
+// npb are the messages of benchmarks as tables I to III of Seifert, Balkanski and Rehm 2000 count them, with 8 processes: in each round so many
+// of so many bytes, each size sent from one buffer and received in another.
+var npb = []struct {
+	name     string
+	rounds   int
+	messages [][2]int // bytes, count
+}{
+	{"IS-W", 11, [][2]int{{8192, 1}, {4, 1}, {512 << 10, 1}}},
+	{"IS-B", 11, [][2]int{{8192, 1}, {4, 1}, {16 << 20, 1}}},
+	{"LU-W", 302, [][2]int{{512, 31}, {1024, 31}, {32768, 1}, {65536, 1}}},
+	{"LU-B", 252, [][2]int{{1024, 99}, {2048, 99}, {262144, 1}, {524288, 1}}},
+}
+
+// missesOf is how many accesses of a program find no translation, percent: an access is of a page, or of a bucket.
+func missesOf(program int, p victims, unit int) float64 {
+	misses, all := 0, 0
+	for range npb[program].rounds {
+		at := 0
+		for _, m := range npb[program].messages {
+			pages := (m[0] + unit - 1) / unit
+			for range m[1] {
+				for k := range 2 * pages { // of the buffer that is sent, and of the one that is received
+					if all++; !p.access(at + k) {
+						misses++
+					}
+				}
+			}
+			at += 2 * pages
+		}
+	}
+	return 100 * float64(misses) / float64(all)
+}
+
+// BenchmarkNPB has the miss rates of docs/components.md: -benchtime 1x.
+func BenchmarkNPB(b *testing.B) {
+	for i := range npb {
+		b.Run(npb[i].name, func(b *testing.B) {
+			for b.Loop() {
+				for _, size := range []int{128, 1024} {
+					b.ReportMetric(missesOf(i, make(directPolicy, size), 4096), fmt.Sprintf("direct-%d%%", size))
+					b.ReportMetric(missesOf(i, &sievePolicy{size: size}, 4096), fmt.Sprintf("SIEVE-%d%%", size))
+				}
+				b.ReportMetric(missesOf(i, &sievePolicy{size: 512}, 64<<10), "firehoses%")
+			}
+		})
+	}
+}

@@ -37,7 +37,7 @@ func benchJob(b *testing.B, n int) (eps []*Endpoint, received *int) {
 // BenchmarkPollEmpty is the cost of a poll that finds nothing, by how many ranks
 // have ever sent.
 func BenchmarkPollEmpty(b *testing.B) {
-	for _, n := range []int{2, 8, 32, 128} {
+	for _, n := range []int{2, 3, 5, 9, 17, 33, 65, 128} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			eps, _ := benchJob(b, n)
 			for b.Loop() {
@@ -51,7 +51,7 @@ func BenchmarkPollEmpty(b *testing.B) {
 // worst case for a receiver that expects the next from the sender of the last.
 // Includes the sending.
 func BenchmarkFromAnybody(b *testing.B) {
-	for _, n := range []int{2, 8, 32, 128} {
+	for _, n := range []int{2, 3, 5, 9, 17, 33, 65, 128} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			eps, received := benchJob(b, n)
 			polls, from := 0, 0
