@@ -71,7 +71,7 @@ var sentinels = [...]error{
 type CallError struct {
 	Func  string // the name that it is registered by
 	Rank  int    // the called rank
-	Text  string // of the error, or what the function panicked with; of a very long one the ends
+	Text  string // of the error, or what the function panicked with; of functions that call each other very deep its ends
 	Panic bool   // it panicked
 	Stack string // of the panic: the innermost frames
 	kinds uint32 // the sentinels that it matches, by bits from statusSentinel on
@@ -133,13 +133,19 @@ func innermost(stack string) string {
 	return strings.Join(l, "\n")
 }
 
-// mostFailure is how long the text of a called function's error may be, bytes.
+// ofCall reports whether err is that of a further call.
+func ofCall(err error) bool {
+	defer func() { _ = recover() }() // of methods of the program's, as in kindOf
+	return errors.As(err, new(*CallError))
+}
+
+// mostFailure is how long the text of an error of functions that call each other may be, bytes.
 const mostFailure = 4 << 10
 
 // failure is err, of a called function, as it travels.
 func failure(err error) (status uint32, data []byte) {
-	text := fmt.Sprint(err)      // which catches a panic of its Error, as of a nil pointer in an error
-	if len(text) > mostFailure { // of functions that call each other, each adds its name
+	text := fmt.Sprint(err)                     // which catches a panic of its Error, as of a nil pointer in an error
+	if len(text) > mostFailure && ofCall(err) { // of functions that call each other, each adds its name
 		text = text[:mostFailure/4] + " [...] " + text[len(text)-mostFailure*3/4:]
 	}
 	status, stack := kindOf(err)

@@ -189,7 +189,7 @@ func (c *Member) err(f *fault) error {
 	if agreeing(f.callA.kind) && agreeing(f.callB.kind) { // nothing else can differ
 		a, b = a+f.callA.ofBytes(), b+f.callB.ofBytes()
 	}
-	if ta, tb := f.callA.typ, f.callB.typ; ta != tb && ta != 0 && tb != 0 {
+	if ta, tb := f.callA.typ, f.callB.typ; ta != tb && a == b { // nothing else tells them apart
 		a, b = a+" ("+typeName(ta)+")", b+" ("+typeName(tb)+")"
 	}
 	if c.team != nil {

@@ -52,6 +52,9 @@ func (a *Call) Operation(name string) {
 
 // typeName is a Call.Type in messages.
 func typeName(t uint8) string {
+	if t == 0 {
+		return "of no type"
+	}
 	s := reflect.Kind(t & (1<<opShift - 1)).String()
 	if op := operations[t>>opShift]; op != "" {
 		s += ", " + op
