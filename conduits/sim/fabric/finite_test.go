@@ -253,3 +253,56 @@ func TestFiniteAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestBufferBound: no channel but those into nodes ever has more flits, on the way or there, than its buffer holds.
+func TestBufferBound(t *testing.T) {
+	p := wormhole
+	var loop Loop
+	f, err := New(p, 64, &loop, func(Time, uint64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	burst(f, 64, 3, 128, 3)
+	n, full := f.fin, 0
+	for len(loop.heap) > 0 {
+		loop.RunUntil(f, loop.heap[0].t+1)
+		for i, c := range n.ch {
+			if link := int32(i / n.f.p.Channels); link%n.stride != n.stride-1 && int(c.in+c.flying) > p.Buffer {
+				t.Fatalf("%s has %d flits and %d on the way", n.name(link), c.in, c.flying)
+			}
+			if int(c.in) == p.Buffer {
+				full++
+			}
+		}
+	}
+	if full == 0 || f.Stats().Delivered != 3*64 {
+		t.Errorf("%d full buffers, %+v", full, f.Stats())
+	}
+}
+
+// TestDownOnly: what has gone down is never led up again.
+func TestDownOnly(t *testing.T) {
+	p := wormhole
+	p.Topology, p.Dims, p.Radix = Irregular, [3]int{}, 5
+	f, err := New(p, 64, &Loop{}, func(Time, uint64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, led := f.fin, 0
+	for dst := range uint32(64) {
+		for s := range int32(64) {
+			if uint32(s) == dst || n.distances(dst)[64+s] > 64 { // where no packet for dst has gone down to
+				continue
+			}
+			for _, y := range n.ways(s, &worm{dst: dst, down: true}, nil) {
+				led++
+				if n.order[n.to[y.link]] < n.order[s] {
+					t.Errorf("from %d to %d a packet that has gone down goes %s", s, dst, n.name(y.link))
+				}
+			}
+		}
+	}
+	if led == 0 {
+		t.Error("no ways down")
+	}
+}
