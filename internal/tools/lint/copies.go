@@ -45,7 +45,7 @@ var brief = map[string]string{
 	"extended/aggregate/endpoint.go":                "step push",
 	"extended/collective/calls.go":                  "clear",
 	"extended/collective/inflight.go":               "pass",
-	"extended/collective/shared.go":                 "put take fold takePlace",
+	"extended/collective/shared.go":                 "put take fold",
 	"extended/collective/transfer.go":               "at drop unlink",
 
 	"extended/rma.go":           "fill",
