@@ -209,9 +209,11 @@ func (r *outRing) of(slot conduits.Slot) *outRing {
 func headWord(sum *uint64) *uint64 {
 	return (*uint64)(unsafe.Add(unsafe.Pointer(sum), talkHead-talkSum))
 }
+
 func takenWord(sum *uint64) *uint64 {
 	return (*uint64)(unsafe.Add(unsafe.Pointer(sum), talkTaken-talkSum))
 }
+
 func strandsWord(sum *uint64) *uint64 {
 	return (*uint64)(unsafe.Add(unsafe.Pointer(sum), talkStrands-talkSum))
 }

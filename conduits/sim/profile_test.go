@@ -113,8 +113,18 @@ func TestCommands(t *testing.T) {
 		to      segment.NLA
 		n, want int
 	}{
-		{base, 0, 1}, {base, 1, 1}, {base, 64, 1}, {base, 65, 2}, {base, 128, 1}, {base + 4096 - 8, 8, 1}, {base + 4096 - 8, 16, 2},
-		{base + 64, 4096, 2}, {base, 4096, 1}, {base, 3 * 4096, 3}, {base + 8, 4096, 3}, {base + 4095, 4098, 3},
+		{base, 0, 1},
+		{base, 1, 1},
+		{base, 64, 1},
+		{base, 65, 2},
+		{base, 128, 1},
+		{base + 4096 - 8, 8, 1},
+		{base + 4096 - 8, 16, 2},
+		{base + 64, 4096, 2},
+		{base, 4096, 1},
+		{base, 3 * 4096, 3},
+		{base + 8, 4096, 3},
+		{base + 4095, 4098, 3},
 		{base + size + 4096 - 8, 16, 1}, // registered
 	} {
 		if got := j.commands(1, c.to, c.n); got != c.want {

@@ -159,7 +159,8 @@ var Vars = [...]Var{
 		Default: "0",
 		Also:    "`Config.PinLock`",
 		Form:    boolean,
-	}, {
+	},
+	{
 		Name: "ARGON_PIN_HOST", Readers: "gas",
 		Meaning: "what all jobs of a host lock together",
 		Text:    "With `ARGON_PIN_LOCK`: the ranks of all jobs of a user on a host that share /dev/shm have so many bytes locked together at most. Each has `ARGON_PIN_LEAST` of them and is lent more by need, which is called back when others need it; what is pinned beyond that works unlocked. Equal for all jobs.",
