@@ -1053,8 +1053,8 @@ var mutants = []mutant{
 		name:   "atu-refused-locked",
 		defect: "memory whose registration was refused stays locked, and counted",
 		file:   "segment/atu.go", test: "segment ^TestLockedAfterRefusal$",
-		old: "\t\t\tfor _, s := range t.scratch {\n\t\t\t\tt.unlock(s)\n\t\t\t}\n\t\t}\n\t}\n\tif err",
-		new: "\t\t\t_ = t.scratch\n\t\t}\n\t}\n\tif err",
+		old: "err = t.announce(r); err != nil {\n\t\t\tt.unlock(t.scratch)",
+		new: "err = t.announce(r); err != nil {",
 	},
 	{
 		name:   "atu-refused-pinned",
@@ -1878,14 +1878,14 @@ var mutants = []mutant{
 	{
 		name:   "upc-shift-type",
 		defect: "a shift has the type of both its operands, and not of the left one",
-		file:   "internal/upc/front/expr.go", test: "internal/upc/front ^TestConstants$",
-		old: "\t\tl, r = promote(l), promote(r)\n\t\tif r.Op == Num",
-		new: "\t\tl, r = usual(l, r)\n\t\tif r.Op == Num",
+		file:   "internal/upc/front/check.go", test: "internal/upc/front ^TestConstants$",
+		old: "\t\tn.L, n.R = promote(n.L), promote(n.R)\n\t\tif n.R.Op == Num",
+		new: "\t\tn.L, n.R = usual(n.L, n.R)\n\t\tif n.R.Op == Num",
 	},
 	{
 		name:   "upc-unsigned-as-float",
 		defect: "an unsigned constant beyond the signed ones is negative as a floating one",
-		file:   "internal/upc/front/expr.go", test: "internal/upc/front ^TestConstants$",
+		file:   "internal/upc/front/check.go", test: "internal/upc/front ^TestConstants$",
 		old: "\t\tif n.Type.Unsigned {\n\t\t\tf = float64(uint64(n.I))\n\t\t}\n",
 		new: "",
 	},
@@ -1899,7 +1899,7 @@ var mutants = []mutant{
 	{
 		name:   "upc-unsigned-loses",
 		defect: "an unsigned int and an int make an int",
-		file:   "internal/upc/front/expr.go", test: "internal/upc/front ^TestConstants$",
+		file:   "internal/upc/front/check.go", test: "internal/upc/front ^TestConstants$",
 		old: "return &Type{Kind: a.Kind, Unsigned: a.Unsigned || b.Unsigned}",
 		new: "return &Type{Kind: a.Kind, Unsigned: a.Unsigned && b.Unsigned}",
 	},
