@@ -369,7 +369,7 @@ func TestStrandsFair(t *testing.T) {
 		b.eps[1].Poll()
 	}
 	for w := range b.does {
-		if b.came[w] == 0 {
+		if b.came[w] == 0 && b.sent[w] > 0 { // none if another one of its entry has filled their ring
 			t.Errorf("goroutine %d: no message came in the first polls, of %d", w, b.sent[w])
 		}
 	}
