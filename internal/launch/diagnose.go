@@ -43,7 +43,8 @@ type dump struct {
 // else that ranks write to standard error, do not get into the job's output.
 func (j *job) ask(sig syscall.Signal, limit time.Duration, keep bool, q *question) {
 	j.question = q
-	var wait []*rank
+	type answer struct{ came, ended <-chan struct{} }
+	var wait []answer
 	seen := look(j.byHost(j.alive()))
 	for r := range j.ranks {
 		rk := &j.ranks[r]
@@ -54,19 +55,19 @@ func (j *job) ask(sig syscall.Signal, limit time.Duration, keep bool, q *questio
 		if j.single() {
 			need = min(j.Size, jobenv.MostDiagnosed)
 		}
-		rk.held = rk.err.hold(need, keep)
+		held := rk.err.hold(need, keep)
 		if !seen[r].stopped() && (keep || j.memory.State(r) == Attached) {
-			wait = append(wait, rk)
+			wait = append(wait, answer{held.answered, rk.err.ended})
 		}
 	}
 	j.signalGroups(sig)
 	over := awake.After(limit)
 	go func() {
-		for _, rk := range wait {
+		for _, a := range wait {
 			select {
-			case <-rk.held.answered:
+			case <-a.came:
 				continue
-			case <-rk.err.ended:
+			case <-a.ended:
 				continue
 			case <-over:
 			}

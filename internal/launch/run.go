@@ -108,7 +108,6 @@ type rank struct {
 	follows  bool   // it has failed because of another rank, or after it
 	order    int    // when it ended, among the others
 	out, err *stream
-	held     *held
 }
 
 type job struct {
