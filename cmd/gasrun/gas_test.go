@@ -207,7 +207,7 @@ func TestHangIsDiagnosed(t *testing.T) {
 	res.want(t, jobenv.StatusQuit)
 	stacks := strings.Index(res.stderr, "goroutine ")
 	for i := range 3 {
-		m := regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+\): (.+; handles outstanding 0; .+)$`, i)).FindStringSubmatchIndex(res.stderr)
+		m := regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+\): (.+ at main\.go:\d+.*)$`, i)).FindStringSubmatchIndex(res.stderr)
 		if m == nil || m[1] > stacks {
 			t.Errorf("no line for rank %d before the stacks: %s", i, res.stderr)
 		}

@@ -751,7 +751,7 @@ func TestHostsDiagnosis(t *testing.T) {
 		t.Errorf("the stack of the deaf rank is missing: %s", r.stderr)
 	}
 	for i := range 4 {
-		if !regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+ on localhost#%d\): .+; handles outstanding 0; .+$`, i, i/2+1)).MatchString(r.stderr) {
+		if !regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+ on localhost#%d\): .+ at main\.go:\d+.*$`, i, i/2+1)).MatchString(r.stderr) {
 			t.Errorf("no line for rank %d", i)
 		}
 	}

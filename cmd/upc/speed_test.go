@@ -253,7 +253,7 @@ func TestSpeedPrograms(t *testing.T) {
 	if sum != want {
 		t.Errorf("gather: %g in all on another thread, %g on the own", sum, want)
 	}
-	if gather > one/4 || scatter > oneScatter/4 {
+	if gather > one/2 || scatter > oneScatter/2 {
 		t.Errorf("simulated, a gather takes %.0f ns and %.0f one by one, a scatter %.0f and %.0f", gather, one, scatter, oneScatter)
 	}
 }
