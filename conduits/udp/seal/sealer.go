@@ -153,8 +153,8 @@ type Config struct {
 	// Private is this run's key, see NewPrivate.
 	Private *ecdh.PrivateKey
 	// Peer returns what a rank of the job has announced: its incarnation and, but in mode None, its
-	// public key of PublicSize bytes. It is called when that rank is met, by any goroutine, and once
-	// and again until then for each datagram that claims to be of it.
+	// public key of PublicSize bytes, which is not kept. Any goroutine calls it, for a rank that was not met:
+	// at the first Seal to it, and for each datagram that names it. The answer must not change.
 	Peer func(rank int) (incarnation uint64, public []byte)
 }
 
@@ -252,12 +252,6 @@ func (s *Sealer) pairKey(rank uint32, incarnation uint64, public []byte) []byte 
 	}
 	return key
 }
-
-// Rank is the rank that s seals as.
-func (s *Sealer) Rank() int { return s.c.Rank }
-
-// Incarnation is the incarnation that s seals as.
-func (s *Sealer) Incarnation() uint64 { return s.c.Incarnation }
 
 // Mode is the mode of s.
 func (s *Sealer) Mode() Mode { return s.c.Mode }
@@ -443,7 +437,7 @@ func (p *peer) verify(d []byte, mode Mode) ([]byte, bool) {
 	return d[HeaderSize:end:end], err == nil
 }
 
-// peerOf finds a rank's peer, and makes it if there is none: 60 us, most of it to agree on a key.
+// peerOf finds a rank's peer, and makes it if there is none: 43 us, most of it to agree on a key.
 func (s *Sealer) peerOf(rank uint32) *peer {
 	if p := s.peers.Load().find(rank); p != nil {
 		return p

@@ -2,7 +2,6 @@ package where
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -240,13 +239,4 @@ func Spans(ranks []int) string {
 		parts, i = append(parts, part), k
 	}
 	return strings.Join(parts, ", ")
-}
-
-// ByRank sorts answers.
-func ByRank(all map[int]Answer) []Answer {
-	list := make([]Answer, 0, len(all))
-	for _, r := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, all[r])
-	}
-	return list
 }
