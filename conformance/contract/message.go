@@ -267,11 +267,11 @@ func checkPollCounts(c *Case) {
 		p.attach(segment.PageSize, s)
 		sent, counted := 0, 0
 		want := 0 // completions
-		b := make([]byte, 8)
+		b := make([]byte, 8*requests) // 8 bytes for each get: a conduit may do several at once
 		for i := 0; replies < requests || remote < want || s.got[conduits.Request].Load() < requests; i++ {
 			if sent < requests && p.EP.Send(1-p.Rank, conduits.Request, 1, nil) == conduits.Ready {
 				sent++
-				ev, err := post.Get(p.EP, b, 1-p.Rank, At(0), conduits.RemoteDone, uint64(i))
+				ev, err := post.Get(p.EP, b[8*(sent-1):8*sent], 1-p.Rank, At(0), conduits.RemoteDone, uint64(i))
 				p.Must(err)
 				if ev&conduits.RemoteDone == 0 {
 					want++

@@ -76,7 +76,7 @@ func (o *Offer) try(p *Peer) error {
 	}
 	first, views := ep.Views()
 	o.Direct = first+len(views) > 1 && views[1-first].Base != nil
-	b, got := make([]byte, 8), make([]byte, 8)
+	b := make([]byte, 8)
 	o.put, o.get, o.atomic = both, both, both
 	want := 0
 	for i := range uint64(8) { // once may be by chance
@@ -84,7 +84,7 @@ func (o *Offer) try(p *Peer) error {
 		if err != nil {
 			return err
 		}
-		get, err := post.Get(ep, got, 1, At(0), both, 3*i+1)
+		get, err := post.Get(ep, make([]byte, 8), 1, At(0), both, 3*i+1)
 		if err != nil {
 			return err
 		}
