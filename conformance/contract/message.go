@@ -266,7 +266,7 @@ func checkPollCounts(c *Case) {
 		}
 		p.attach(segment.PageSize, s)
 		sent, counted := 0, 0
-		want := 0 // completions
+		want := 0                     // completions
 		b := make([]byte, 8*requests) // 8 bytes for each get: a conduit may do several at once
 		for i := 0; replies < requests || remote < want || s.got[conduits.Request].Load() < requests; i++ {
 			if sent < requests && p.EP.Send(1-p.Rank, conduits.Request, 1, nil) == conduits.Ready {
