@@ -286,9 +286,9 @@
 //
 // # Simulated jobs
 //
-//	gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N]
+//	gasbench -conduit sim [-machine NAME] [-json] [-list] [-run REGEXP] [-ranks N]
 //
-// simulates all ranks in one process, without gasrun, on the machine that -profile
+// simulates all ranks in one process, without gasrun, on the machine that -machine
 // names (see package sim). Virtual time is exact: there are no bursts, percentiles
 // or references. Figures stand beside the sum of the profile's times.
 //

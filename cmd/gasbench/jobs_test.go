@@ -30,7 +30,7 @@ func TestParseJobs(t *testing.T) {
 		{"-conduit udp -datagram -1", "-datagram -1: not a number"},
 		{"-conduit udp -loss 100", "-loss 100: not a percentage"},
 		{"-conduit udp -loss x", "-loss x: not a percentage"},
-		{"-conduit udp -profile ideal", "-profile is for simulated jobs"},
+		{"-conduit udp -machine ideal", "-machine is for simulated jobs"},
 		{"-conduit sim -loss 1", "-loss is for jobs that gasbench starts"},
 		{"-auth none", "-auth is for jobs that gasbench starts: it needs -conduit"},
 		{"-conduit udp -run nope", `-run "nope" matches no benchmark`},

@@ -61,15 +61,17 @@ func parse(args []string, usage io.Writer) (options, error) {
 	loss := f.String("loss", "", "with -conduit udp: jobs through a relay that loses so many datagrams, `PERCENT,...`")
 	rounds := f.Int("rounds", 1, "with -conduit: run each kind of job `N` times in turn")
 	bind := f.String("bind", string(launch.BindSpread), "with -conduit: where ranks run, as gasrun's: spread, core, numa or none")
-	profile := f.String("profile", "extoll", "with -conduit sim: simulate machine `NAME`: "+strings.Join(sim.Profiles(), ", "))
+	machine := f.String("machine", "extoll", "with -conduit sim: simulate machine `NAME`: "+strings.Join(sim.Profiles(), ", "))
 	ranks := f.Int("ranks", 4096, "with -conduit sim: scale/... up to `N` ranks")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]] [-beside NEIGHBOUR,...]")
 			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind HOW] [flags as above]")
-			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N]")
+			fmt.Fprintln(usage, "       gasbench -conduit sim [-machine NAME] [-json] [-list] [-run REGEXP] [-ranks N]")
 			f.SetOutput(usage)
 			f.PrintDefaults()
+		} else if strings.HasSuffix(err.Error(), ": -profile") {
+			err = fmt.Errorf("%w; the simulated machine is -machine NAME", err)
 		}
 		return o, err
 	}
@@ -105,11 +107,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 		return o, fmt.Errorf("-slack %v: it is a factor, 1 or more, for -against", o.slack)
 	}
 	if simulated {
-		v, err := parseSim(o, set, *profile, *ranks, *run)
+		v, err := parseSim(o, set, *machine, *ranks, *run)
 		o.sim = &v
 		return o, err
 	}
-	for _, name := range []string{"profile", "ranks"} {
+	for _, name := range []string{"machine", "ranks"} {
 		if set[name] {
 			return o, fmt.Errorf("-%s is for simulated jobs: it needs -conduit sim", name)
 		}

@@ -236,14 +236,15 @@ func TestSimTable(t *testing.T) {
 func TestSimParse(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-conduit sim", ""},
-		{"-conduit sim -profile ideal -json", ""},
+		{"-conduit sim -machine ideal -json", ""},
 		{"-conduit sim -run scale/.* -ranks 65536", ""},
 		{"-conduit sim -list", ""},
-		{"-profile extoll", "-profile is for simulated jobs"},
+		{"-machine extoll", "-machine is for simulated jobs"},
+		{"-conduit sim -profile extoll", "the simulated machine is -machine NAME"},
 		{"-ranks 4", "-ranks is for simulated jobs"},
 		{"-conduit sim -time 1s", "-time has no meaning with -conduit sim"},
 		{"-conduit sim -bursts 2", "-bursts has no meaning with -conduit sim"},
-		{"-conduit sim -profile x", `no profile "x"; known: ` + strings.Join(sim.Profiles(), ", ")},
+		{"-conduit sim -machine x", `no machine "x"; known: ` + strings.Join(sim.Profiles(), ", ")},
 		{"-conduit sim -run barrier", `-run "barrier" matches no benchmark of -conduit sim as a whole; there are scale/barrier`},
 		{"-conduit sim -run (", "is not a regular expression"},
 		{"-conduit sim -run scale/.* -ranks 1", "-ranks 1: it must be 2 to 16777216"},

@@ -111,7 +111,7 @@ Simulation, with -conduit sim: one process runs all ranks in virtual time, and
 the seed decides what is left to chance. Times are such as 500ns, 2us or 1.5ms.
 
   -seed S         seed (default 0, or that of ARGON_SIM, as with all options here)
-  -profile P      machine: `+strings.Join(sim.Profiles(), ", ")+` (default extoll)
+  -machine P      machine: `+strings.Join(sim.Profiles(), ", ")+` (default extoll)
   -topology T     network: crossbar, torus, fattree, mesh, irregular
   -queue Q        queues at the inputs of a crossbar: voq, single
   -fault SPEC     what goes wrong, comma-separated; may be repeated: jitter=TIME,

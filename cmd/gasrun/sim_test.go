@@ -129,7 +129,7 @@ func TestSimulatedEnds(t *testing.T) {
 		{"good", []string{"-limit", "20us"}, 1, `^gasrun: the simulated job \(pid \d+\) failed at 20[0-9.]*µs of virtual time: .*-limit`},
 		{"good", []string{"-fault", "crash=2@20us"}, 1, `^gasrun: rank 2 \(pid \d+\) failed at 2[0-9.]+µs of virtual time: .*crashed`},
 		{"good", []string{"-fault", "slow=1x10,stall=2@10us+1ms", "-fault", "partition=0-1@5us+1ms", "-queue", "single"}, 0, `^$`},
-		{"good", []string{"-sim", "latency=10us,credits=1", "-profile", "ideal"}, 0, `^$`},
+		{"good", []string{"-sim", "latency=10us,credits=1", "-machine", "ideal"}, 0, `^$`},
 		{"good", []string{"-segment", "128M"}, 0, `^$`},
 		{"good", []string{"-x", "SLURM_PROCID=0", "-x", "SLURM_NTASKS=2"}, 0, `^$`},
 	} {
@@ -181,7 +181,7 @@ func TestReplay(t *testing.T) {
 	text := string(read(t, rec))
 	for _, want := range []string{
 		"\nprogram \"" + prog + "\"\narg \"good\"\narg \"20\"\n", "\nenv \"ARGON_DEBUG=1\"\n", "\nenv \"OTHER=a b\"\n",
-		"\nenv \"ARGON_SEGMENT=1048576\"\n", "\nranks 8\n", "\noptions seed=3 profile=extoll jitter=1us\n", "\njob 1 8 ", "\nend 1 ", "\nexit status 0\n",
+		"\nenv \"ARGON_SEGMENT=1048576\"\n", "\nranks 8\n", "\noptions seed=3 machine=extoll jitter=1us\n", "\njob 1 8 ", "\nend 1 ", "\nexit status 0\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the record\n%s", want, text)
@@ -381,7 +381,7 @@ func TestBadSimulation(t *testing.T) {
 		{[]string{"-seed", "x"}, 2, []string{"seed=x"}},
 		{[]string{"-seed", ""}, 2, []string{`""`, "-seed"}},
 		{[]string{"-seed", "1 crash=0@0"}, 2, []string{"-seed"}},
-		{[]string{"-profile", "myrinet"}, 2, []string{"myrinet", "extoll"}},
+		{[]string{"-machine", "myrinet"}, 2, []string{"myrinet", "extoll"}},
 		{[]string{"-topology", "ring"}, 2, []string{"ring", "torus"}},
 		{[]string{"-queue", "two"}, 2, []string{"two", "voq"}},
 		{[]string{"-limit", "5"}, 2, []string{"limit=5", "such as"}},
@@ -426,7 +426,7 @@ func TestBadSimulation(t *testing.T) {
 func TestSimulatedPlan(t *testing.T) {
 	r := simrun(t, "-t", "-n", "1000000", "-seed", "5", "-fault", "crash=3@2ms", "-fault", "jitter=2us,detect=3us", "-segment", "1M", "-x", "A=b c", "true", "x")
 	r.want(t, 0)
-	want := "ranks 0..999999 in one process: env 'A=b c' 'ARGON_SIM=seed=5 profile=extoll jitter=2us crash=3@2ms detect=3us' " +
+	want := "ranks 0..999999 in one process: env 'A=b c' 'ARGON_SIM=seed=5 machine=extoll jitter=2us crash=3@2ms detect=3us' " +
 		"ARGON_RANKS=1000000 ARGON_CONDUIT=sim ARGON_SEGMENT=1048576 true x\n"
 	if r.stdout != want {
 		t.Errorf("wrote %q, want %q", r.stdout, want)

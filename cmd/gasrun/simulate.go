@@ -24,7 +24,7 @@ import (
 // simulation has the flags for a simulated job.
 type simulation struct {
 	options               string // -sim
-	seed, profile         string
+	seed, machine         string
 	topology, queue       string
 	limit                 string
 	faults                []string
@@ -45,7 +45,7 @@ func (s *simulation) flags(f *flag.FlagSet) {
 	}{
 		{"sim", &s.options},
 		{"seed", &s.seed},
-		{"profile", &s.profile},
+		{"machine", &s.machine},
 		{"topology", &s.topology},
 		{"queue", &s.queue},
 		{"limit", &s.limit},
@@ -59,7 +59,7 @@ func (s *simulation) flags(f *flag.FlagSet) {
 }
 
 // simFlags are the flags of a simulation.
-var simFlags = []string{"sim", "seed", "profile", "topology", "queue", "limit", "fault", "trace", "record", "replay"}
+var simFlags = []string{"sim", "seed", "machine", "topology", "queue", "limit", "fault", "trace", "record", "replay"}
 
 // faultKeys are the options that are faults.
 var faultKeys = []string{"jitter", "slow", "stall", "crash", "partition", "detect", "drop", "dup", "corrupt", "truncate", "delay", "delayby", "buffer"}
@@ -112,7 +112,7 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 	}
 	set(os.Getenv(sim.EnvOptions))
 	set(s.options)
-	for _, v := range []struct{ key, value string }{{"profile", s.profile}, {"seed", s.seed}, {"topology", s.topology}, {"queue", s.queue}, {"limit", s.limit}} {
+	for _, v := range []struct{ key, value string }{{"machine", s.machine}, {"seed", s.seed}, {"topology", s.topology}, {"queue", s.queue}, {"limit", s.limit}} {
 		if !given[v.key] {
 			continue
 		}

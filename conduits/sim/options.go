@@ -466,7 +466,7 @@ func separator(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '
 // ParseOptions reads options from text: KEY=VALUE, separated by spaces or
 // commas, in any order.
 //
-//	seed=7 profile=extoll topology=torus dims=8x8x4 queue=single
+//	seed=7 machine=extoll topology=torus dims=8x8x4 queue=single
 //	topology=mesh flits=4 channels=1 routing=updown recover=10us
 //	segment=1M credits=16 medium=4096 offload=on limit=10ms
 //	jitter=2us slow=RANKxFACTOR stall=RANK@AT+FOR crash=RANK@AT crash=RANK#EVENT
@@ -515,7 +515,11 @@ func (c *Config) Set(options string) error {
 			continue
 		}
 		i := slices.IndexFunc(knobs, func(k knob) bool { return k.key == key })
-		if i < 0 && key != "profile" {
+		if key == "profile" { // its name before
+			bad("%s: the machine is machine=%s", o, value)
+			continue
+		}
+		if i < 0 && key != "machine" {
 			bad("no option %q in %q; known: %s", key, o, strings.Join(optionNames(), ", "))
 			continue
 		}
@@ -527,7 +531,7 @@ func (c *Config) Set(options string) error {
 		if i >= 0 {
 			settings = append(settings, setting{&knobs[i], value})
 		} else if p, err := ProfileByName(value); err != nil {
-			bad("%s: the profile is not known; known: %s", o, strings.Join(Profiles(), ", "))
+			bad("%s: the machine is not known; known: %s", o, strings.Join(Profiles(), ", "))
 		} else {
 			n.Profile = &p
 		}
@@ -545,7 +549,7 @@ func (c *Config) Set(options string) error {
 }
 
 func optionNames() []string {
-	names := []string{"profile"}
+	names := []string{"machine"}
 	for i := range knobs {
 		names = append(names, knobs[i].key)
 	}
@@ -576,7 +580,7 @@ func (c Config) String() string {
 			l = append(l, k.key+"="+v)
 		}
 		if k.key == "seed" {
-			l = append(l, "profile="+name)
+			l = append(l, "machine="+name)
 		}
 	}
 	return strings.Join(l, " ")

@@ -119,19 +119,19 @@ func TestOptionsRoundTrip(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                                 "seed=0 profile=extoll",
-		" seed=7,, profile=ideal\n":        "seed=7 profile=ideal",
-		"topology=torus profile=ideal":     "seed=0 profile=ideal topology=torus",
-		"latency=650ns":                    "seed=0 profile=extoll",
-		"latency=0.0015ms byte=0":          "seed=0 profile=extoll latency=1500ns byte=0s",
-		"limit=1.5s jitter=2us":            "seed=0 profile=extoll limit=1500ms jitter=2us",
-		"limit=2µs":                        "seed=0 profile=extoll limit=2us",
-		"crash=3@2ms,crash=4#17,crash=3@0": "seed=0 profile=extoll crash=3@2ms crash=4#17 crash=3@0s",
-		"partition=0-3@1ms+1ms stall=5@0+1s slow=3x4": "seed=0 profile=extoll slow=3x4 stall=5@0s+1s partition=0-3@1ms+1ms",
-		"drop=0.2,dup=1,delay=0.50":                   "seed=0 profile=extoll drop=0.2 dup=1 delay=0.5",
-		"segment=1M credits=4 medium=512":             "seed=0 profile=extoll segment=1M credits=4 medium=512",
-		"seed=18446744073709551615 contention=off":    "seed=18446744073709551615 profile=extoll contention=off",
-		"topology=torus dims=8x8x4":                   "seed=0 profile=extoll topology=torus dims=8x8x4",
+		"":                                 "seed=0 machine=extoll",
+		" seed=7,, machine=ideal\n":        "seed=7 machine=ideal",
+		"topology=torus machine=ideal":     "seed=0 machine=ideal topology=torus",
+		"latency=650ns":                    "seed=0 machine=extoll",
+		"latency=0.0015ms byte=0":          "seed=0 machine=extoll latency=1500ns byte=0s",
+		"limit=1.5s jitter=2us":            "seed=0 machine=extoll limit=1500ms jitter=2us",
+		"limit=2µs":                        "seed=0 machine=extoll limit=2us",
+		"crash=3@2ms,crash=4#17,crash=3@0": "seed=0 machine=extoll crash=3@2ms crash=4#17 crash=3@0s",
+		"partition=0-3@1ms+1ms stall=5@0+1s slow=3x4": "seed=0 machine=extoll slow=3x4 stall=5@0s+1s partition=0-3@1ms+1ms",
+		"drop=0.2,dup=1,delay=0.50":                   "seed=0 machine=extoll drop=0.2 dup=1 delay=0.5",
+		"segment=1M credits=4 medium=512":             "seed=0 machine=extoll segment=1M credits=4 medium=512",
+		"seed=18446744073709551615 contention=off":    "seed=18446744073709551615 machine=extoll contention=off",
+		"topology=torus dims=8x8x4":                   "seed=0 machine=extoll topology=torus dims=8x8x4",
 	} {
 		c, err := ParseOptions(in)
 		if err != nil {
@@ -149,7 +149,8 @@ func TestBadOptions(t *testing.T) {
 		"seed=":                  {"KEY=VALUE"},
 		"seed=-1":                {"seed=-1", "0 to 1844"},
 		"seed=1 seed=2":          {"seed=2", "seed=1 before"},
-		"profile=myrinet":        {"profile=myrinet", "extoll-kernel, firmvia, ideal"},
+		"machine=myrinet":        {"machine=myrinet", "extoll-kernel, firmvia, ideal"},
+		"profile=ideal":          {"the machine is machine=ideal"},
 		"topology=ring":          {"topology=ring", "crossbar, torus, fattree"},
 		"queue=two":              {"queue=two", "voq, single"},
 		"dims=8x8":               {"dims=8x8", "three sides"},
@@ -204,7 +205,7 @@ func TestSet(t *testing.T) {
 	for _, s := range []struct {
 		c    *Config
 		text string
-	}{{&a, "seed=2 crash=2@1ms"}, {&b, "crash=3@1ms profile=ideal"}} {
+	}{{&a, "seed=2 crash=2@1ms"}, {&b, "crash=3@1ms machine=ideal"}} {
 		if err := s.c.Set(s.text); err != nil {
 			t.Fatal(err)
 		}
@@ -216,9 +217,9 @@ func TestSet(t *testing.T) {
 		c    Config
 		want string
 	}{
-		{a, "seed=2 profile=extoll latency=1us crash=1@1ms crash=2@1ms"},
-		{b, "seed=1 profile=ideal crash=1@1ms crash=3@1ms"},
-		{c, "seed=1 profile=extoll latency=1us crash=1@1ms"},
+		{a, "seed=2 machine=extoll latency=1us crash=1@1ms crash=2@1ms"},
+		{b, "seed=1 machine=ideal crash=1@1ms crash=3@1ms"},
+		{c, "seed=1 machine=extoll latency=1us crash=1@1ms"},
 	} {
 		if got := s.c.String(); got != s.want {
 			t.Errorf("%q, want %q", got, s.want)
@@ -262,7 +263,7 @@ func TestValidate(t *testing.T) {
 }
 
 func FuzzOptions(f *testing.F) {
-	f.Add("seed=7 profile=extoll topology=torus dims=8x8x4 queue=single latency=1.5us")
+	f.Add("seed=7 machine=extoll topology=torus dims=8x8x4 queue=single latency=1.5us")
 	f.Add("jitter=2us,slow=3x4,stall=3@1ms+2ms,crash=3@2ms,crash=3#100,partition=0-3@1ms+1ms,detect=5us")
 	f.Add("drop=0.2 dup=1e-3 segment=1M credits=4")
 	f.Fuzz(func(t *testing.T, s string) {

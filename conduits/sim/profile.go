@@ -146,7 +146,7 @@ func ProfileByName(name string) (Profile, error) {
 	if p, ok := profiles[name]; ok {
 		return p(), nil
 	}
-	return Profile{}, errs.BadArg("sim: no profile %q; known: %s (-profile)", name, strings.Join(Profiles(), ", "))
+	return Profile{}, errs.BadArg("sim: no machine %q; known: %s (-machine)", name, strings.Join(Profiles(), ", "))
 }
 
 // maxStep is the longest sub-operation: a second. Sums and multiples of them

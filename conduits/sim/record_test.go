@@ -423,8 +423,8 @@ func TestLocalConfig(t *testing.T) {
 		c    conduits.Config
 		want string
 	}{
-		{conduits.Config{}, "seed=1 profile=extoll segment=1M credits=2 medium=600"},
-		{conduits.Config{Seed: 9, Credits: 3, MaxMedium: 700, MaxSegment: 4096}, "seed=9 profile=extoll segment=4K credits=3 medium=700"},
+		{conduits.Config{}, "seed=1 machine=extoll segment=1M credits=2 medium=600"},
+		{conduits.Config{Seed: 9, Credits: 3, MaxMedium: 700, MaxSegment: 4096}, "seed=9 machine=extoll segment=4K credits=3 medium=700"},
 	} {
 		j, err := local(2, tc.c, env)
 		if err != nil {

@@ -359,8 +359,8 @@ var Vars = [...]Var{
 		Meaning: "options of the simulation",
 		Text:    "Options of a simulated job, such as `seed=7 topology=torus crash=2@50us`.",
 		Range:   "KEY=VALUE, separated by spaces or commas: `sim.ParseOptions`",
-		Default: "`seed=0 profile=extoll`",
-		Also:    "`-sim`, `-seed`, `-profile`, `-topology`, `-queue`, `-fault`, `-limit`",
+		Default: "`seed=0 machine=extoll`",
+		Also:    "`-sim`, `-seed`, `-machine`, `-topology`, `-queue`, `-fault`, `-limit`",
 	},
 	{
 		Name: "ARGON_SIM_TRACE", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,

@@ -28,8 +28,8 @@ import (
 //	env "ARGON_DEBUG=1"            what else was set for it
 //	binary 5fd8...                 SHA-256 of the executable
 //	ranks 64
-//	options seed=7 profile=extoll
-//	job 1 64 seed=7 profile=extoll the first job of the process is opened
+//	options seed=7 machine=extoll
+//	job 1 64 seed=7 machine=extoll the first job of the process is opened
 //	at 1 1024 93a0... 81250000     after 1024 steps: digest, time in ps
 //	end 1 1733 77b1... 99125000 ok
 //	end 1 1733 77b1... 99125000 failed 3 "out of luck"
