@@ -220,9 +220,9 @@ func SetBits[T Integer](p *T, shift, n uint, v T) T {
 }
 
 // SetStr sets the elements of a character array from the first on.
-func SetStr(a []int8, s string) {
+func SetStr[T Integer](a []T, s string) {
 	for i := range len(s) {
-		a[i] = int8(s[i])
+		a[i] = T(int8(s[i]))
 	}
 }
 

@@ -159,6 +159,7 @@ type Unit struct {
 	Name    string
 	Syms    []*Sym // of file scope and static ones of functions, in order
 	Structs []*StructInfo
+	Relined bool // #line says where it is from: lines of its file are others than those that places name
 
 	Warnings Errors
 }

@@ -164,7 +164,7 @@ func (c *checker) value(n *Node) *Node {
 // cast is n converted to t, without checks.
 func cast(n *Node, t *Type) *Node {
 	t = t.plain()
-	if n.Type.Kind == t.Kind && same(n.Type.plain(), t) {
+	if n.Type.Kind == t.Kind && same(n.Type.plain(), t) && sized(n.Type, t) {
 		if n.Op == Num || n.Op == FNum {
 			c := *n
 			c.Type = t
@@ -694,7 +694,7 @@ func (c *checker) deref(n *Node, at Pos) *Node {
 	case t.Elem.Kind == Void:
 		c.errorf(at, "dereferencing '%v' pointer", t.plain())
 		return c.broken(at)
-	case !t.Elem.Complete():
+	case !t.Elem.Complete() && t.Elem.Kind != Array: // one of unknown size becomes a pointer
 		c.errorf(at, "invalid use of undefined type '%v'", t.Elem)
 		return c.broken(at)
 	}

@@ -40,7 +40,9 @@ type cpp struct {
 	macros   map[string]*macro
 	out      []token
 	included []string // directories for #include, in the order of -I
+	physical string   // the file that is read, whatever #line calls it
 	once     map[string]bool
+	relined  bool // there is a #line
 	depth    int
 	work     int // tokens that macros have made, as often as they were looked at
 	inner    int // how many arguments are being expanded
@@ -54,7 +56,8 @@ const (
 )
 
 // preprocess is the tokens of a source file after preprocessing, with an end token.
-func preprocess(r *reporter, cfg *Config, name, src string) []token {
+// relined reports whether the source says by #line where it is from.
+func preprocess(r *reporter, cfg *Config, name, src string) (toks []token, relined bool) {
 	c := &cpp{reporter: r, macros: map[string]*macro{}, included: cfg.Include, once: map[string]bool{}}
 	predefined := []string{
 		"__STDC__=1", "__STDC_VERSION__=199901L", "__STDC_HOSTED__=1", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
@@ -78,24 +81,38 @@ func preprocess(r *reporter, cfg *Config, name, src string) []token {
 	}
 	c.file(name, src)
 	end := Pos{name, strings.Count(src, "\n") + 1, 1}
-	if n := len(c.out); n > 0 && c.out[n-1].pos.File == name {
+	if n := len(c.out); n > 0 && (c.out[n-1].pos.File == name || c.relined) {
 		end = c.out[n-1].pos
 	}
-	return append(c.out, token{kind: tEOF, pos: end})
+	return append(c.out, token{kind: tEOF, pos: end}), c.relined
 }
 
 // file preprocesses one file.
 func (c *cpp) file(name, src string) {
+	defer func(outer string) { c.physical = outer }(c.physical)
+	c.physical = name
 	toks := lex(c.reporter, name, src)
 	var conds []cond
 	live := true
+	called, shift := name, 0 // what #line says of the lines that follow
+	place := func(toks []token) {
+		for i := range toks {
+			toks[i].pos.File, toks[i].pos.Line = called, toks[i].pos.Line+shift
+		}
+	}
 	for i := 0; i < len(toks); {
 		if t := toks[i]; t.bol && t.is("#") {
 			j := i + 1
 			for j < len(toks) && !toks[j].bol {
 				j++
 			}
-			conds, live = c.directive(t, toks[i+1:j], conds, live)
+			line := t.pos.Line
+			place(toks[i:j])
+			if d := toks[i+1 : j]; live && len(d) > 0 && (d[0].is("line") || d[0].kind == tNumber) {
+				called, shift = c.line(d, called, line)
+			} else {
+				conds, live = c.directive(toks[i], d, conds, live)
+			}
 			i = j
 			continue
 		}
@@ -104,7 +121,7 @@ func (c *cpp) file(name, src string) {
 		for j < len(toks) && !(toks[j].bol && toks[j].is("#")) {
 			j++
 		}
-		if live {
+		if place(toks[i:j]); live {
 			c.out = append(c.out, c.expand(toks[i:j])...)
 		}
 		i = j
@@ -112,6 +129,33 @@ func (c *cpp) file(name, src string) {
 	if n := len(conds); n > 0 {
 		c.errorf(conds[n-1].pos, "unterminated #if")
 	}
+}
+
+// line is #line (C99 6.10.4), or the marker of a preprocessor that has no such word: what the file is called from the next
+// line on, and how far its lines are from those that are counted, of which the directive is at the one called at.
+func (c *cpp) line(d []token, called string, at int) (string, int) {
+	pos := d[0].pos
+	if d[0].is("line") {
+		if d = d[1:]; len(d) > 0 && d[0].kind == tIdent {
+			d = c.expand(d)
+		}
+	}
+	var n int
+	var err error
+	if len(d) > 0 {
+		n, err = strconv.Atoi(d[0].text)
+	}
+	if len(d) == 0 || err != nil || n < 0 || n > math.MaxInt32 || len(d) > 1 && d[1].kind != tString {
+		c.fatalf(pos, "#line expects a line number, and a file name in quotation marks or none")
+	}
+	if len(d) > 1 {
+		// Names of the compiler's own headers begin with <, as some that preprocessors make up do.
+		if s, ok := unquote(d[1].text); ok && len(s) > 0 && s[0] != '<' {
+			called = string(s)
+		}
+	}
+	c.relined = true
+	return called, n - at - 1
 }
 
 // directive handles the line after a #.
@@ -178,13 +222,17 @@ func (c *cpp) directive(hash token, line []token, conds []cond, live bool) ([]co
 		c.include(name.pos, rest)
 	case "error":
 		c.fatalf(name.pos, "#error %s", spell(rest))
-	case "warning", "line", "ident":
+	case "warning":
+		c.warnf(name.pos, "#warning %s", spell(rest))
+	case "ident":
 	case "pragma":
 		switch {
 		case len(rest) > 0 && rest[0].text == "once":
-			c.once[hash.pos.File] = true
+			c.once[c.physical] = true
 		case len(rest) > 0 && rest[0].text == "upc":
 			c.out = append(c.out, token{kind: tPragma, text: spell(rest[1:]), pos: hash.pos})
+		case len(rest) > 0 && rest[0].text == "pack":
+			c.out = append(c.out, token{kind: tPragma, text: spell(rest), pos: hash.pos})
 		}
 	default:
 		c.errorf(name.pos, "invalid preprocessing directive #%s", name.text)
@@ -272,7 +320,10 @@ func (c *cpp) include(at Pos, line []token) {
 	}
 	dirs := c.included
 	if quoted {
-		dirs = append([]string{filepath.Dir(at.File)}, dirs...)
+		dirs = append([]string{filepath.Dir(c.physical)}, dirs...)
+	}
+	if filepath.IsAbs(name) {
+		dirs = []string{"/"}
 	}
 	for _, d := range dirs {
 		full := filepath.Join(d, name)

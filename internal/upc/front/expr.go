@@ -157,7 +157,7 @@ func (p *parser) unary() *Node {
 	case "+", "-", "~", "!":
 		p.i++
 		return p.signed(t.text, p.value(p.castExpr()), t.pos)
-	case "sizeof", "upc_localsizeof", "upc_blocksizeof", "upc_elemsizeof":
+	case "sizeof", "upc_localsizeof", "upc_blocksizeof", "upc_elemsizeof", "_Alignof", "__alignof__":
 		p.i++
 		var of *Type
 		if p.at("(") && p.startsType(p.after()) {
@@ -191,9 +191,12 @@ func (p *parser) sizeof(t token, of *Type) *Node {
 		p.errorf(t.pos, "invalid application of '%s' to incomplete type '%v'", t.text, of)
 		return p.broken(t.pos)
 	}
-	if t.text != "sizeof" && !of.IsShared() {
+	if strings.HasPrefix(t.text, "upc") && !of.IsShared() {
 		p.errorf(t.pos, "UPC operator %s applied to a non-shared type", t.text)
 		return p.broken(t.pos)
+	}
+	if strings.Contains(t.text, "lign") {
+		return number(of.Align(), tyULong, t.pos)
 	}
 	n := of.Elems()
 	threads := of.PerThread()
@@ -261,13 +264,15 @@ func (p *parser) postfixOf(n *Node) *Node {
 				n = p.broken(t.pos)
 				continue
 			}
-			f := n.Type.Info.field(name.text)
-			if f == nil {
+			path := n.Type.Info.path(name.text)
+			if path == nil {
 				p.errorf(name.pos, "'%v' has no member named '%s'", n.Type.plain(), name.text)
 				n = p.broken(t.pos)
 				continue
 			}
-			n = p.member(n, f, t.pos)
+			for _, f := range path {
+				n = p.member(n, f, t.pos)
+			}
 		case "++":
 			p.i++
 			n = p.incdec(n, 1, true, t.pos)

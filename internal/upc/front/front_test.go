@@ -45,7 +45,7 @@ func FuzzParse(f *testing.F) {
 		}
 		lines := strings.Count(src, "\n") + 1
 		for _, e := range l {
-			if e.Pos.File == "f.upc" && (e.Pos.Line < 1 || e.Pos.Line > lines || e.Pos.Col < 1) || e.Msg == "" {
+			if e.Pos.File == "f.upc" && !strings.Contains(src, "#") && (e.Pos.Line < 1 || e.Pos.Line > lines || e.Pos.Col < 1) || e.Msg == "" {
 				t.Errorf("of %d lines: %v", lines, e)
 			}
 		}
@@ -76,7 +76,8 @@ func TestPreprocess(t *testing.T) {
 	} {
 		r := &reporter{}
 		var got []string
-		for _, k := range preprocess(r, &Config{}, "p.upc", c.src) {
+		toks, _ := preprocess(r, &Config{}, "p.upc", c.src)
+		for _, k := range toks {
 			if k.kind != tEOF {
 				got = append(got, k.text)
 			}

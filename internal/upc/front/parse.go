@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Config is how a program is compiled.
@@ -27,10 +29,22 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 			u, err = nil, r.errs
 		}
 	}()
-	p.toks = preprocess(r, cfg, name, src)
+	p.toks, p.unit.Relined = preprocess(r, cfg, name, src)
 	p.push()
 	for p.tok().kind != tEOF {
 		p.external()
+	}
+	for _, s := range p.unit.Syms { // tentative definitions (C99 6.9.2)
+		switch {
+		case s.Storage != Global || !s.Defined || s.Type.Complete():
+		case s.Type.Kind == Array && s.Type.Len == -1:
+			p.warnf(s.Pos, "array '%s' assumed to have one element", s.Name)
+			c := *s.Type
+			c.Len = 1
+			s.Type = &c
+		default:
+			p.errorf(s.Pos, "storage size of '%s' isn't known", s.Name)
+		}
 	}
 	slices.SortStableFunc(r.warns, func(a, b *Error) int {
 		if a.Pos.File != b.Pos.File {
@@ -65,9 +79,10 @@ type parser struct {
 	loops      int
 	switches   []*Node
 	foralls    []*Node
-	longDouble bool // the file has been warned of it
-	literals   int  // compound literals so far
-	leaves     int  // how many loops and switches stand in the innermost upc_forall
+	longDouble bool    // the file has been warned of it
+	pack       []int64 // what #pragma pack allows of alignments, innermost last; 0 for any
+	literals   int     // compound literals so far
+	leaves     int     // how many loops and switches stand in the innermost upc_forall
 }
 
 // maxNesting is how deep a program's syntax may be nested.
@@ -106,6 +121,10 @@ func (p *parser) pragma(t token) {
 		p.mem = Relaxed
 	case "c_code", "upc_code":
 	default:
+		if rest, ok := strings.CutPrefix(t.text, "pack"); ok {
+			p.packing(t.pos, rest)
+			return
+		}
 		p.errorf(t.pos, "unknown #pragma upc %s", t.text)
 	}
 }
@@ -163,7 +182,8 @@ func init() {
 		"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
 		"extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
 		"short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
-		"volatile", "while", "_Bool", "_Complex", "_Imaginary",
+		"volatile", "while", "_Bool", "_Complex", "_Imaginary", "_Alignas", "_Alignof", "_Noreturn", "_Static_assert", "_Thread_local",
+		"__alignof__", "__attribute__", "__extension__", "__thread",
 		"MYTHREAD", "THREADS", "UPC_MAX_BLOCK_SIZE", "relaxed", "shared", "strict", "upc_barrier", "upc_blocksizeof",
 		"upc_elemsizeof", "upc_fence", "upc_forall", "upc_localsizeof", "upc_notify", "upc_wait",
 	} {
@@ -212,7 +232,8 @@ func (p *parser) startsType(t token) bool {
 	switch t.text {
 	case "char", "const", "double", "enum", "extern", "float", "inline", "int", "long", "register", "auto",
 		"short", "signed", "static", "struct", "typedef", "union", "unsigned", "void", "volatile", "restrict",
-		"_Bool", "_Complex", "_Imaginary", "relaxed", "shared", "strict", "__attribute__", "__extension__":
+		"_Bool", "_Complex", "_Imaginary", "relaxed", "shared", "strict", "__attribute__", "__extension__",
+		"_Alignas", "_Noreturn", "__thread", "_Thread_local", "_Static_assert":
 		return true
 	}
 	return p.typedef(t) != nil
@@ -226,6 +247,7 @@ type specs struct {
 	extern   bool
 	static   bool
 	hasClass bool
+	attrs    attributes
 }
 
 // quals are qualifiers.
@@ -364,11 +386,11 @@ func (p *parser) declspecs(classes bool) specs {
 			s.typedef = t.text == "typedef"
 			s.extern = t.text == "extern"
 			s.static = t.text == "static"
-		case "inline", "__extension__":
-		case "__attribute__":
-			p.i++
-			p.skipParens()
+		case "inline", "_Noreturn", "__extension__":
+		case "__attribute__", "_Alignas":
+			p.attributes(&s.attrs)
 			continue
+		case "__thread", "_Thread_local": // all variables are a thread's own
 		case "_Complex", "_Imaginary":
 			p.errorf(t.pos, "not supported: complex numbers")
 		case "void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool":
@@ -403,20 +425,6 @@ done:
 	}
 	s.typ = p.apply(base, &q)
 	return s
-}
-
-func (p *parser) skipParens() {
-	p.expect("(")
-	for depth := 1; depth > 0; {
-		switch t := p.next(); {
-		case t.kind == tEOF:
-			p.fatalf(t.pos, "expected ')' at end of input")
-		case t.is("("):
-			depth++
-		case t.is(")"):
-			depth--
-		}
-	}
 }
 
 // basic is the type that the words of count are.
@@ -474,11 +482,8 @@ func (p *parser) structure() *Type {
 	if word.text == "union" {
 		kind = Union
 	}
-	for p.at("__attribute__") {
-		p.errorf(p.tok().pos, "not supported: attributes of structures")
-		p.i++
-		p.skipParens()
-	}
+	var attrs attributes
+	p.attributes(&attrs)
 	var t *Type
 	var tag string
 	at := word.pos
@@ -510,11 +515,20 @@ func (p *parser) structure() *Type {
 	if s.Complete {
 		p.fatalf(at, "redefinition of '%s %s'", word.text, tag)
 	}
-	s.Align = 1
+	var list []member
 	for !p.accept("}") {
+		if p.at("_Static_assert") {
+			p.staticAssert()
+			continue
+		}
 		d := p.declspecs(false)
 		if p.at(";") {
-			p.errorf(p.tok().pos, "not supported: unnamed members")
+			if k := d.typ.Kind; (k == Struct || k == Union) && d.typ.Info.Tag == "" {
+				p.complete(d.typ, d.pos)
+				f := &Field{Name: "unnamed" + strconv.Itoa(len(s.Fields)), Type: d.typ, Pos: d.pos, Unnamed: true}
+				s.Fields = append(s.Fields, f)
+				list = append(list, member{f, d.attrs})
+			}
 		}
 		for !p.at(";") {
 			ft, name := d.typ, p.tok()
@@ -525,20 +539,26 @@ func (p *parser) structure() *Type {
 			switch {
 			case ft.Kind == Func:
 				p.fatalf(name.pos, "field '%s' declared as a function", name.text)
-			case ft.Kind == Array && ft.Len < 0:
-				p.fatalf(name.pos, "not supported: flexible array members")
+			case ft.Kind == Array && ft.Len == -1 && len(s.Fields) > 0 && !s.Union && p.at(";") && p.after().is("}"):
+				s.Flexible = true
 			case !ft.Complete():
 				p.fatalf(name.pos, "field '%s' has incomplete type", name.text)
 			case ft.IsShared():
 				p.errorf(name.pos, "field '%s' declared with UPC shared qualifier", name.text)
-			case f.Name != "" && s.field(name.text) != nil:
+			}
+			p.noVLA(ft, name.pos)
+			if k := ft.Base(); (k.Kind == Struct || k.Kind == Union) && k.Info.Flexible {
+				p.errorf(name.pos, "not supported: a structure with a flexible array as a member or an element ('%s')", name.text)
+			}
+			if f.Name != "" && s.path(name.text) != nil {
 				p.errorf(name.pos, "duplicate member '%s'", name.text)
 			}
 			if p.at(":") {
-				p.bitField(s, f)
-			} else {
-				s.place(f)
+				p.bitField(f)
 			}
+			m := member{f, d.attrs}
+			p.attributes(&m.attributes)
+			list = append(list, m)
 			if f.Name != "" {
 				s.Fields = append(s.Fields, f)
 			}
@@ -548,8 +568,8 @@ func (p *parser) structure() *Type {
 		}
 		p.expect(";")
 	}
-	s.Size = (s.bits + 7) / 8
-	s.Size = (s.Size + s.Align - 1) / s.Align * s.Align
+	p.attributes(&attrs)
+	p.layOut(s, list, &attrs)
 	if s.Size == 0 {
 		p.errorf(at, "not supported: structures without members")
 	}
@@ -557,13 +577,11 @@ func (p *parser) structure() *Type {
 	return t
 }
 
-// bitField reads the width of a bit-field and gives it its place, as gcc does on x86-64: in a
-// word of its type that it does not cross.
-func (p *parser) bitField(s *StructInfo, f *Field) {
+// bitField reads the width of a bit-field.
+func (p *parser) bitField(f *Field) {
 	at := p.expect(":").pos
 	f.Bits = p.constant("bit-field width is not an integer constant")
-	word := f.Type.Size() * 8
-	most := word
+	most := f.Type.Size() * 8
 	if f.Type.Kind == Bool {
 		most = 1
 	}
@@ -581,32 +599,10 @@ func (p *parser) bitField(s *StructInfo, f *Field) {
 	case f.Bits == 0 && f.Name != "":
 		p.fatalf(at, "zero width for bit-field %s", what)
 	}
+	f.bitField = true
 	if f.Type.Natural {
 		f.Type = f.Type.with(func(q *Type) { q.Unsigned, q.Natural = true, false })
 	}
-	s.Packed = true
-	from := s.bits
-	if s.Union {
-		from = 0
-	}
-	if f.Bits == 0 || from/word != (from+f.Bits-1)/word {
-		from = (from + word - 1) / word * word
-	}
-	f.Offset, f.Shift = from/word*f.Type.Size(), from%word
-	s.bits = max(s.bits, from+f.Bits)
-	if f.Name != "" {
-		s.Align = max(s.Align, f.Type.Align())
-	}
-}
-
-// place gives a member that is no bit-field its place.
-func (s *StructInfo) place(f *Field) {
-	a := f.Type.Align()
-	if !s.Union {
-		f.Offset = ((s.bits+7)/8 + a - 1) / a * a
-	}
-	s.bits = max(s.bits, (f.Offset+f.Type.Size())*8)
-	s.Align = max(s.Align, a)
 }
 
 // enum reads an enum specifier. Its type, and that of values which are no int, is as gcc has it: int,
@@ -1014,16 +1010,17 @@ func (p *parser) external() {
 		}
 		p.unexpected("expected declaration specifiers")
 	}
+	if p.at("_Static_assert") {
+		p.staticAssert()
+		return
+	}
 	d := p.declspecs(true)
 	if p.accept(";") {
 		return
 	}
 	for first := true; ; first = false {
 		t, name := p.declarator(d.typ, false)
-		for p.at("__attribute__") {
-			p.i++
-			p.skipParens()
-		}
+		p.attributes(&d.attrs)
 		if first && t.Kind == Func && p.at("{") && !d.typedef {
 			p.function(d, t, name)
 			return
@@ -1036,9 +1033,49 @@ func (p *parser) external() {
 	p.expect(";")
 }
 
+// staticAssert reads _Static_assert.
+func (p *parser) staticAssert() {
+	at := p.next().pos
+	p.expect("(")
+	n := p.constant("expression in static assertion is not an integer constant")
+	text := ""
+	if p.accept(",") {
+		text = strings.TrimSuffix(p.stringConstant().Str, "\x00")
+	}
+	p.expect(")")
+	p.expect(";")
+	if n == 0 {
+		p.errorf(at, "static assertion failed: %q", text)
+	}
+}
+
+// complete checks that an unnamed member's type is complete.
+func (p *parser) complete(t *Type, at Pos) {
+	if !t.Complete() {
+		p.fatalf(at, "an unnamed member has incomplete type")
+	}
+}
+
+// attributed is a declaration's type with what its attributes say.
+func (p *parser) attributed(d *specs, t *Type, name token) *Type {
+	a := d.attrs
+	if a.packed {
+		p.warnf(a.pos, "'packed' attribute ignored: it belongs behind the } of a structure")
+	}
+	switch {
+	case a.aligned <= t.Align():
+	case d.typedef:
+		return t.with(func(q *Type) { q.Aligned = max(q.Aligned, a.aligned) })
+	case t.Kind != Func && !t.IsShared() && a.aligned > 16:
+		p.warnf(a.pos, "the alignment of variable '%s' is that of its type", name.text)
+	}
+	return t
+}
+
 // declaration enters one declarator, with its initialiser, and returns what a block does
 // for it, or nil.
 func (p *parser) declaration(d specs, t *Type, name token) *Node {
+	t = p.attributed(&d, t, name)
 	s := &Sym{Name: name.text, Pos: name.pos, Type: t, Static: d.static, Func: p.fn, Header: name.pos.File[0] == '<'}
 	switch {
 	case d.typedef:
@@ -1107,7 +1144,7 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 			}
 		}
 	}
-	if !s.Type.Complete() && !(s.Storage == Global && d.extern) {
+	if tentative := p.fn == nil && !s.Type.IsShared(); !s.Type.Complete() && !(s.Storage == Global && (d.extern || tentative)) {
 		if s.Type.Kind == Array {
 			p.fatalf(name.pos, "array size missing in '%s'", name.text)
 		}
@@ -1306,16 +1343,18 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool, from int64, again b
 				place = p.index(place, number(k, tyLong, d.pos), d.pos)
 			} else {
 				n := p.name()
-				if place.Type.Kind != Struct && place.Type.Kind != Union || place.Type.Info.field(n.text) == nil {
+				if place.Type.Kind != Struct && place.Type.Kind != Union || place.Type.Info.path(n.text) == nil {
 					p.fatalf(n.pos, "field '%s' not found in initializer", n.text)
 				}
-				f := place.Type.Info.field(n.text)
-				if k := int64(slices.Index(place.Type.Info.Fields, f)); !designated {
-					i = k
-				} else {
-					inner = append(inner, part{place, k})
+				for _, f := range place.Type.Info.path(n.text) {
+					if k := int64(slices.Index(place.Type.Info.Fields, f)); !designated {
+						i = k
+					} else {
+						inner = append(inner, part{place, k})
+					}
+					place = p.member(place, f, n.pos)
+					designated = true
 				}
-				place = p.member(place, f, n.pos)
 			}
 			designated = true
 		}

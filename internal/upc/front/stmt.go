@@ -32,6 +32,10 @@ func (p *parser) item() []*Node {
 	if !p.startsType(t) || p.after().is(":") {
 		return []*Node{p.statement()}
 	}
+	if p.at("_Static_assert") {
+		p.staticAssert()
+		return nil
+	}
 	d := p.declspecs(true)
 	var out []*Node
 	if p.accept(";") {
@@ -39,6 +43,7 @@ func (p *parser) item() []*Node {
 	}
 	for {
 		ty, name := p.declarator(d.typ, false)
+		p.attributes(&d.attrs)
 		if ty.Kind == Func && p.at("{") {
 			p.fatalf(name.pos, "not supported: nested functions")
 		}

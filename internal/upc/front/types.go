@@ -67,6 +67,8 @@ type Type struct {
 	Names    []string // of parameters, in a definition
 
 	Info *StructInfo // of Struct and Union
+
+	Aligned int64 // the alignment that an attribute asks for, or 0
 }
 
 // StructInfo is a structure or union type, of which there is one for all its qualified
@@ -80,8 +82,9 @@ type StructInfo struct {
 	Size     int64
 	Align    int64
 	ID       int
-	bits     int64 // taken so far
-	Packed   bool  // it has bit-fields, whose words overlap other members
+	Packed   bool  // its members do not lie where Go would have them: a union, or bit-fields or attributes say so
+	Flexible bool  // its last member is an array of unknown size
+	goAlign  int64 // its alignment in Go
 }
 
 // Field is a member of a structure.
@@ -91,8 +94,11 @@ type Field struct {
 	Offset int64
 	Pos    Pos
 
+	Unnamed bool // a structure or union whose members are those of the one that it lies in; Name is made up
+
 	// Of a bit-field: so many bits, from the bit Shift on of the word of Type at Offset.
 	Bits, Shift int64
+	bitField    bool
 }
 
 // named is the type's name in messages.
@@ -101,16 +107,6 @@ func (s *StructInfo) named() string {
 		return "<anonymous>"
 	}
 	return s.Tag
-}
-
-// field finds a member.
-func (s *StructInfo) field(name string) *Field {
-	for _, f := range s.Fields {
-		if f.Name == name {
-			return f
-		}
-	}
-	return nil
 }
 
 var (
@@ -170,6 +166,9 @@ func (t *Type) Size() int64 {
 
 // Align is the alignment of t in bytes.
 func (t *Type) Align() int64 {
+	if t.Aligned > 0 {
+		return t.Aligned
+	}
 	switch t.Kind {
 	case Array:
 		return t.Elem.Align()
@@ -222,11 +221,11 @@ func (t *Type) with(change func(q *Type)) *Type {
 
 // plain is t without qualifiers: the type of a value.
 func (t *Type) plain() *Type {
-	if !t.Const && !t.Volatile && !t.Shared && t.Mem == Plain {
+	if !t.Const && !t.Volatile && !t.Shared && t.Mem == Plain && t.Aligned == 0 {
 		return t
 	}
 	return t.with(func(q *Type) {
-		q.Const, q.Volatile, q.Shared, q.Block, q.Layout, q.Mem = false, false, false, 0, false, Plain
+		q.Const, q.Volatile, q.Shared, q.Block, q.Layout, q.Mem, q.Aligned = false, false, false, 0, false, Plain, 0
 	})
 }
 
@@ -262,6 +261,17 @@ func same(a, b *Type) bool {
 				return false
 			}
 		}
+	}
+	return true
+}
+
+// sized reports whether pointers of types a and b, which are the same, lead to arrays of the same sizes.
+func sized(a, b *Type) bool {
+	switch {
+	case a.Kind == Pointer && b.Kind == Pointer:
+		return sized(a.Elem, b.Elem)
+	case a.Kind == Array && b.Kind == Array:
+		return a.Len == b.Len && sized(a.Elem, b.Elem)
 	}
 	return true
 }

@@ -164,7 +164,11 @@ func (g *gen) discard(n *front.Node) {
 		if n.L.Type.IsShared() {
 			for i := range len(n.Str) {
 				at := &front.Node{Op: front.Index, Pos: n.Pos, Type: n.L.Type.Elem, L: n.L, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}, I: int64(i)}, Mem: front.Relaxed}
-				g.put(at, num(int64(int8(n.Str[i]))))
+				v := int64(int8(n.Str[i]))
+				if n.L.Type.Elem.Unsigned {
+					v = int64(n.Str[i])
+				}
+				g.put(at, num(v))
 			}
 			return
 		}
@@ -222,7 +226,7 @@ func (g *gen) place(n *front.Node) exp {
 		return ir.At(p, g.expr(n.R))
 	case front.Member:
 		b := g.place(n.L)
-		if n.L.Type.Kind == front.Union || n.L.Type.Info.Packed {
+		if n.L.Type.Info.Packed {
 			of := unsafely(ir.Address(b))
 			if n.Field.Offset != 0 {
 				of = ir.CallTo("unsafe.Add", of, num(n.Field.Offset))

@@ -45,6 +45,11 @@ func Program(units []*front.Unit, o Options) (files map[string]File, err error) 
 	for n, s := range o.Source {
 		g.lines[n] = strings.Split(s, "\n")
 	}
+	for _, u := range units {
+		if u.Relined {
+			clear(g.lines)
+		}
+	}
 	defer func() {
 		if e := recover(); e != nil {
 			u, ok := e.(unsupported)
@@ -257,9 +262,19 @@ func (g *module) link(units []*front.Unit) {
 	}
 	if m := g.funcs["main"]; m == nil {
 		errorf(front.Pos{File: units[0].Name, Line: 1, Col: 1}, "undefined reference to 'main'")
-	} else if p := m.Type.Params; len(p) != 0 && len(p) != 2 || m.Type.Elem.Kind != front.Int && m.Type.Elem.Kind != front.Void {
-		errorf(m.Pos, "not supported: main of type '%v'", m.Type)
+	} else if !g.starts(m.Type) {
+		errorf(m.Pos, "not supported: main of type '%v': it takes nothing, or int and char **, and returns int or void", m.Type)
 	}
+}
+
+// starts reports whether main may have type t: with up to three parameters, of which the last is the environment.
+func (g *module) starts(t *front.Type) bool {
+	for i, p := range t.Params {
+		if want := [3]string{"int32", "**int8", "**int8"}; i > 2 || g.goType(p).String() != want[i] {
+			return false
+		}
+	}
+	return !t.Variadic && (t.Elem.Integer() || t.Elem.Kind == front.Void)
 }
 
 // MaxSegment is rt.MaxShared, the largest shared memory of a thread, bytes.
@@ -372,7 +387,11 @@ func (g *module) goType(t *front.Type) ir.Type {
 		}
 		return ir.PointerTo(g.goType(t.Elem))
 	case front.Array:
-		return ir.ArrayOf(t.Len, g.goType(t.Elem))
+		n := t.Len
+		if n < 0 { // behind a pointer, which its bounds do not stop
+			n = 1 << 40 / max(t.Elem.Size(), 1)
+		}
+		return ir.ArrayOf(n, g.goType(t.Elem))
 	case front.Struct, front.Union:
 		return ir.Named(g.structure(t.Info))
 	}
@@ -459,9 +478,8 @@ func (g *module) structure(s *front.StructInfo) string {
 	switch {
 	case !s.Complete:
 		c.WriteString("struct{ _ uint64 }")
-	case s.Union || s.Packed:
-		word := map[int64]string{1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}[s.Align]
-		c.Printf("struct{ words [%d]%s }", s.Size/s.Align, word)
+	case s.Packed:
+		c.Printf("struct{ words [%d]uint%d }", s.Size/s.Word(), 8*s.Word())
 	default:
 		c.WriteString("struct {\n")
 		for _, f := range s.Fields {
@@ -624,16 +642,15 @@ func (g *gen) program(units []*front.Unit) string {
 		b.WriteString("upc.BarrierAny()\n")
 	}
 	m := g.funcs["main"]
-	call := m.Go + "(upc"
-	if len(m.Type.Params) == 2 {
+	args := []string{"upc", "int32(len(os.Args))", "libc.Args(os.Args)", "libc.Args(os.Environ())"}
+	if len(m.Type.Params) > 0 {
 		b.Packages |= ir.OS
-		call += ", int32(len(os.Args)), libc.Args(os.Args)"
 	}
-	call += ")"
+	call := m.Go + "(" + strings.Join(args[:1+len(m.Type.Params)], ", ") + ")"
 	if m.Type.Elem.Kind == front.Void {
 		b.Printf("status, aborted := upc.c.Run(func() int32 {\n%s\nreturn 0\n})\n", call)
 	} else {
-		b.Printf("status, aborted := upc.c.Run(func() int32 { return %s })\n", call)
+		b.Printf("status, aborted := upc.c.Run(func() int32 { return int32(%s) })\n", call)
 	}
 	b.WriteString("if aborted {\nr.GlobalExit(int(status))\n}\nr.Status(int(status))\n})\n}\n")
 	g.addHelpers(b)

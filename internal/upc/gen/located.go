@@ -25,7 +25,7 @@ const directive = "//line "
 // mark says that the code which follows is of a line of the source. It is indented, since
 // go/format moves directives in comments that are not.
 func (g *gen) mark(p front.Pos) {
-	if p.File != "" && p.Line > 0 && !strings.ContainsAny(p.File, "\r\n") {
+	if p.File != "" && p.Line > 0 && p.Line < 1<<30 && !strings.ContainsAny(p.File, "\r\n") {
 		g.emit(&ir.Stmt{Kind: ir.Mark, Text: fmt.Sprintf("%s:%d", p.File, p.Line)})
 	}
 }
