@@ -73,12 +73,18 @@ func kindOf(w uint32) kind {
 	return kind(w)
 }
 
-// typed is the word of a message that says the kind of a call and its type; typeOf is the type in it.
-func (d call) typed() uint32 { return uint32(d.kind) | uint32(d.typ)<<8 }
-func typeOf(w uint32) uint8  { return uint8(w >> 8) }
+// A call travels as this many arguments.
+const callWords = 5
 
-// rooted is the word of a staged call with its root and type.
-func (d call) rooted() uint64 { return uint64(d.root) | uint64(d.typ)<<32 }
+func (d call) words() [callWords]uint32 {
+	lo, hi := am.Pack64(d.size)
+	return [callWords]uint32{uint32(d.kind) | uint32(d.typ)<<8, d.root, d.elem, lo, hi}
+}
+
+// parseCall is the call of words, of which others may use the upper half of the first.
+func parseCall(w []uint32) call {
+	return call{kind: kindOf(w[0] & 0xff), typ: uint8(w[0] >> 8), root: w[1], elem: w[2], size: am.Unpack64(w[3], w[4])}
+}
 
 // name is the name of a call of kind k in messages.
 func (c *Member) name(k kind) string {
@@ -99,7 +105,8 @@ func (c *Member) name(k kind) string {
 // call has the arguments that must be the same on all ranks in one collective call.
 type call struct {
 	size uint64 // bytes that a rank contributes, or is a unit of these
-	root uint32 // or, of a large AllReduce, the size of an element
+	root uint32
+	elem uint32 // bytes of an element, or 0
 	kind kind
 	typ  uint8 // Call.Type
 }
@@ -110,10 +117,6 @@ func (c *Member) text(d call) string {
 	switch d.kind &^ kindNB {
 	case kindBroadcast, kindScatter:
 		s += " from rank " + strconv.Itoa(int(d.root))
-	case kindAllReduce:
-		if d.root != 0 {
-			return s + d.ofBytes() + ", in elements of " + strconv.Itoa(int(d.root))
-		}
 	case kindGatherV:
 		s += " to rank " + strconv.Itoa(int(d.root))
 		return s + ", in units" + d.ofBytes()
@@ -127,7 +130,15 @@ func (c *Member) text(d call) string {
 	return s + d.ofBytes()
 }
 
-func (c call) ofBytes() string { return " of " + strconv.FormatUint(c.size, 10) + " bytes" }
+// inElements is how the data of d are cut, in messages.
+func (d call) inElements() string {
+	if d.elem == 0 {
+		return ", in one element"
+	}
+	return ", in elements of " + strconv.Itoa(int(d.elem))
+}
+
+func (d call) ofBytes() string { return " of " + strconv.FormatUint(d.size, 10) + " bytes" }
 
 // matches reports whether ranks in calls c and d can finish them together. Those that
 // agree find out themselves what they do not agree on.
@@ -164,15 +175,18 @@ func (c *Member) remember(seq uint32, d call) {
 // note says that rank src waits for this one in call number seq: a receiver
 // that is ready, or a sender.
 type note struct {
-	size     uint64 // this, root and kind are the call
+	size     uint64 // this, root, elem, kind and typ are the call
 	root     uint32
+	elem     uint32
 	seq, src uint32
 	kind     kind
 	typ      uint8
 	set      bool
 }
 
-func (w *note) call() call { return call{kind: w.kind, root: w.root, size: w.size, typ: w.typ} }
+func (w *note) call() call {
+	return call{kind: w.kind, root: w.root, elem: w.elem, size: w.size, typ: w.typ}
+}
 
 // later says that w is about a call after number seq.
 func (w *note) later(seq uint32) bool { return w.set && int32(w.seq-seq) > 0 }
@@ -189,6 +203,9 @@ func (c *Member) err(f *fault) error {
 	if agreeing(f.callA.kind) && agreeing(f.callB.kind) { // nothing else can differ
 		a, b = a+f.callA.ofBytes(), b+f.callB.ofBytes()
 	}
+	if a == b && f.callA.elem != f.callB.elem {
+		a, b = a+f.callA.inElements(), b+f.callB.inElements()
+	}
 	if ta, tb := f.callA.typ, f.callB.typ; ta != tb && a == b { // nothing else tells them apart
 		a, b = a+" ("+typeName(ta)+")", b+" ("+typeName(tb)+")"
 	}
@@ -201,7 +218,7 @@ func (c *Member) err(f *fault) error {
 }
 
 // A fault travels as this many arguments.
-const faultWords = 11
+const faultWords = 3 + 2*callWords
 
 // faultWords is the fault of c as it travels. Called with mu held.
 func (c *Member) faultWords() [faultWords]uint32 {
@@ -212,21 +229,17 @@ func (c *Member) faultWords() [faultWords]uint32 {
 
 // In the upper halves of these words are the number of the team, and whether the receiver
 // tells the others.
-const faultTeam, faultTell = 3, 7
+const faultTeam, faultTell = 3, 3 + callWords
 
 func (f fault) words() [faultWords]uint32 {
-	la, ha := am.Pack64(f.callA.size)
-	lb, hb := am.Pack64(f.callB.size)
+	a, b := f.callA.words(), f.callB.words()
 	return [faultWords]uint32{
 		f.seq, f.a, f.b,
-		f.callA.typed(), f.callA.root, la, ha,
-		f.callB.typed(), f.callB.root, lb, hb,
+		a[0], a[1], a[2], a[3], a[4],
+		b[0], b[1], b[2], b[3], b[4],
 	}
 }
 
 func parseFault(w []uint32) fault {
-	parse := func(w []uint32) call {
-		return call{kind: kindOf(w[0] & 0xff), root: w[1], size: am.Unpack64(w[2], w[3]), typ: typeOf(w[0])}
-	}
-	return fault{seq: w[0], a: w[1], b: w[2], callA: parse(w[3:]), callB: parse(w[7:])}
+	return fault{seq: w[0], a: w[1], b: w[2], callA: parseCall(w[3:]), callB: parseCall(w[faultTell:])}
 }

@@ -182,7 +182,7 @@ func (c *Member) check(a *Call) error {
 		return c.Refuse(errs.BadArg("%s: %s: %s", c.names.Package, name, text))
 	}
 	if a.kind == kindAllReduce && c.directly(len(a.own)) {
-		a.unit = a.elem
+		a.unit = a.element()
 	}
 	return nil
 }
@@ -236,6 +236,14 @@ func multiple(n, unit int) bool {
 		return n&(unit-1) == 0
 	}
 	return n%unit == 0
+}
+
+// element is how many bytes have an element of own, which ranks may combine apart; 0 if own is not more than one.
+func (a *Call) element() int {
+	if a.elem >= len(a.own) {
+		return 0
+	}
+	return a.elem
 }
 
 // counted is how many bytes have what errors about a count, and how that is called.

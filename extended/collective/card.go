@@ -38,8 +38,8 @@ const callRank = maxDistance
 func (k *card) callWord() uint64 {
 	c := k.c
 	h := uint64(c.seq)
-	for _, v := range [...]uint64{uint64(c.call.typed()), uint64(c.call.root), c.call.size} {
-		h = (h ^ v) * 0x9e3779b97f4a7c15
+	for _, v := range c.call.words() {
+		h = (h ^ uint64(v)) * 0x9e3779b97f4a7c15
 		h ^= h >> 29
 	}
 	return h<<callRank | uint64(c.rank)

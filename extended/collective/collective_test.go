@@ -42,7 +42,7 @@ func TestMismatch(t *testing.T) {
 		{"Scan of 8 bytes", func(c *Member) error { return c.Scan(b(8), sum) }},
 		{"Scatter from rank 1 of 8 bytes", func(c *Member) error { return c.Scatter(1, b(8*c.size), b(8)) }},
 		{"Exchange of 120 bytes", func(c *Member) error { return c.Exchange(b(120), b(120)) }},
-		{"AllReduce of 80000 bytes, in elements of 8", func(c *Member) error { return c.AllReduceElements(8, b(80000), sum) }},
+		{"AllReduce of 80000 bytes", func(c *Member) error { return c.AllReduceElements(8, b(80000), sum) }},
 		{"ReduceScatter of 120 bytes", func(c *Member) error { return c.ReduceScatter(b(120), b(120/c.size), sum) }},
 		{"GatherV to rank 1, in units of 8 bytes", func(c *Member) error { _, err := c.GatherV(1, 8, b(8*c.rank)); return err }},
 		{"AllGatherV, in units of 8 bytes", func(c *Member) error { _, err := c.AllGatherV(8, b(8*c.rank)); return err }},

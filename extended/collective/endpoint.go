@@ -108,8 +108,8 @@ func New(c Config) *Member {
 func (c *Member) Handlers() []am.Entry {
 	p := c.names.Handlers
 	return []am.Entry{
-		{Index: handlerReady, Name: p + ".ready", Fn: func(t *am.Token, args []uint32, _ []byte) { c.note(t, args, true) }, Args: 6, Kinds: am.Short | am.Request},
-		{Index: handlerOffer, Name: p + ".offer", Fn: func(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }, Args: 6, Kinds: am.Short | am.Request},
+		{Index: handlerReady, Name: p + ".ready", Fn: func(t *am.Token, args []uint32, _ []byte) { c.note(t, args, true) }, Args: 2 + callWords, Kinds: am.Short | am.Request},
+		{Index: handlerOffer, Name: p + ".offer", Fn: func(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }, Args: 2 + callWords, Kinds: am.Short | am.Request},
 		{Index: handlerData, Name: p + ".data", Fn: c.onData, Args: 4, Kinds: am.Medium | am.Request},
 		{Index: handlerWrong, Name: p + ".wrong", Fn: c.onWrong, Args: faultWords, Kinds: am.Short | am.Reply},
 		{Index: handlerAbort, Name: p + ".abort", Fn: c.onAbort, Args: faultWords, Kinds: am.Short | am.Request},

@@ -26,10 +26,8 @@ func wake(t *am.Token) {
 // note keeps what a waiting rank has said, and answers if their calls do not match. A waiting rank's
 // stack is deepest here.
 func (c *Member) note(t *am.Token, args []uint32, ready bool) {
-	w := note{
-		set: true, seq: args[0], src: uint32(t.Src()),
-		kind: kindOf(args[2] & 0xff), typ: typeOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
-	}
+	d := parseCall(args[2:])
+	w := note{set: true, seq: args[0], src: uint32(t.Src()), kind: d.kind, typ: d.typ, root: d.root, elem: d.elem, size: d.size}
 	key, ok := keyOf(args[1], t.Src())
 	if !ok {
 		return

@@ -245,22 +245,29 @@ func (s *shared) of(a *Call) *channel {
 	return s.channel(n)
 }
 
-// A word is the number of a call and what must be the same on all ranks; none is 0.
+// A word is the number of a call and what must be the same on all ranks; none is 0. A call with a root is of
+// fanIn ranks at most, and one has sharedBytes at most, as an element of it does.
 const (
 	wordSeq  = 32
 	wordType = 24
-	wordRoot = 16 // a call with a root is of fanIn ranks at most
-	wordKind = 8
+	wordRoot = 20
+	wordElem = 14
+	wordKind = 6
+
+	wordBytes = 1<<6 - 1 // of the size, and of that of an element
 )
 
 func (c *Member) word() uint64 { return wordOf(c.seq, c.call) }
 
 func wordOf(seq uint32, d call) uint64 {
-	return uint64(seq)<<wordSeq | uint64(d.typ)<<wordType | uint64(d.root)<<wordRoot | uint64(d.kind+1)<<wordKind | d.size
+	return uint64(seq)<<wordSeq | uint64(d.typ)<<wordType | uint64(d.root)<<wordRoot | uint64(d.elem)<<wordElem | uint64(d.kind+1)<<wordKind | d.size
 }
 
 func callOf(w uint64) (seq uint32, d call) {
-	return uint32(w >> wordSeq), call{kind: kind(w>>wordKind&0xff) - 1, typ: uint8(w >> wordType), root: uint32(w >> wordRoot & 0xff), size: w & 0xff}
+	return uint32(w >> wordSeq), call{
+		kind: kind(w>>wordKind) - 1, typ: uint8(w >> wordType), root: uint32(w >> wordRoot & 0xf),
+		elem: uint32(w >> wordElem & wordBytes), size: w & wordBytes,
+	}
 }
 
 // put writes data, which the word that is stored next makes visible.
@@ -310,7 +317,7 @@ func (w awaited) differs() int {
 			continue
 		}
 		switch ahead := int32(uint32(v>>wordSeq) - uint32(w.word>>wordSeq)); {
-		case ahead < 0, ahead == 0 && w.g.staged && int16(uint16(v>>wordRoot)-uint16(w.word>>wordRoot)) < 0:
+		case ahead < 0, ahead == 0 && w.g.staged && int16(uint16(v>>wordRound)-uint16(w.word>>wordRound)) < 0:
 		default:
 			return k
 		}
@@ -321,8 +328,8 @@ func (w awaited) differs() int {
 // called is the call that the slot is of.
 func (s slot) called(staged bool) (seq uint32, d call) {
 	if seq, d = callOf(s[0].Load()); staged {
-		root := s[stagedRoot].Load()
-		d.size, d.root, d.typ = s[stagedSize].Load(), uint32(root), uint8(root>>32)
+		rest := s[stagedRest].Load()
+		d.size, d.root, d.typ, d.elem = s[stagedSize].Load(), uint32(rest&(1<<maxDistance-1)), uint8(rest>>maxDistance), uint32(rest>>32)
 	}
 	return seq, d
 }

@@ -12,7 +12,7 @@ func TestSize(t *testing.T) {
 		size, most uintptr
 	}{
 		{"Member", unsafe.Sizeof(Member{}), 256},
-		{"link", unsafe.Sizeof(link{}), 96},
+		{"link", unsafe.Sizeof(link{}), 112},
 	} {
 		t.Logf("%s: %d bytes", x.name, x.size)
 		if x.size > x.most {

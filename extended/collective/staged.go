@@ -14,15 +14,15 @@ import (
 // when all have come to the round before, and so have read what it overwrites. What is longer than a half
 // takes several rounds.
 //
-// Behind the word of such a slot are the length and the root of the call, which the word has not room for.
+// Behind the word of such a slot is what the word has not room for: the length of the call, and its root, type and size of an element.
 type staging struct {
 	channel
 	halves [2][][]byte // by parity and rank
 	round  uint16      // of the call
 }
 
-// stagedWords are those of a slot of staging.
-const stagedSize, stagedRoot = 1, 2
+// wordRound is where the number of a round is in a word, and the other two are words behind it.
+const wordRound, stagedSize, stagedRest = 16, 1, 2
 
 // Bounds of what is done at once, bytes. They were measured with two ranks on two processors.
 const (
@@ -85,8 +85,13 @@ func (t *staging) entered(r int, seq uint32) bool {
 
 // wordOf is the word of call d in the round under way.
 func (t *staging) wordOf(seq uint32, d call) uint64 {
-	check := d.size*0x9e3779b97f4a7c15>>56 ^ uint64(d.root) ^ uint64(d.typ)
-	return uint64(seq)<<wordSeq | uint64(t.round)<<wordRoot | uint64(d.kind+1)<<wordKind | check&0xff
+	check := (d.size ^ d.rest()) * 0x9e3779b97f4a7c15 >> 58
+	return uint64(seq)<<wordSeq | uint64(t.round)<<wordRound | uint64(d.kind+1)<<wordKind | check
+}
+
+// rest is the second word of a staged slot.
+func (d call) rest() uint64 {
+	return uint64(d.root) | uint64(d.typ)<<maxDistance | uint64(d.elem)<<32
 }
 
 // staged is the staging if it serves call a, else nil.
@@ -95,7 +100,7 @@ func (s *shared) staged(a *Call) *staging {
 		return nil
 	}
 	// A half has so many blocks, which have to be there as a whole, unless pieces of step bytes do.
-	n, block, blocks, step, reduces := s.c.size, len(a.own), 1, 8*a.elem, true
+	n, block, blocks, step, reduces := s.c.size, len(a.own), 1, 8*a.element(), true
 	switch a.kind {
 	case kindAllReduce, kindReduce, kindScan, kindExclusiveScan:
 	case kindReduceScatter:
@@ -162,7 +167,7 @@ func (s *shared) post(t *staging, wait int) {
 	g := &t.levels[0][t.phase&1]
 	d, mine := s.c.call, g.slots[g.at]
 	conc.Release64(plain(&mine[stagedSize]), d.size)
-	conc.Release64(plain(&mine[stagedRoot]), d.rooted())
+	conc.Release64(plain(&mine[stagedRest]), d.rest())
 	word := t.wordOf(s.c.seq, d)
 	s.owed = g.all(word)
 	t.round++
@@ -194,7 +199,7 @@ func (s *shared) filled(from, to int) error {
 	// What the words do not have room for.
 	d := s.c.call
 	for r := from; r < to; r++ {
-		if q := w.g.slots[r]; q[stagedSize].Load() != d.size || q[stagedRoot].Load() != d.rooted() {
+		if q := w.g.slots[r]; q[stagedSize].Load() != d.size || q[stagedRest].Load() != d.rest() {
 			return s.tellOdd(w, r)
 		}
 	}
@@ -265,7 +270,7 @@ func (s *shared) moveStaged(t *staging, a *Call) error {
 
 // reduceStaged is a reduction to one rank or to all.
 func (s *shared) reduceStaged(t *staging, a *Call, combine Combine) error {
-	c, acc, step := s.c, a.own, 8*a.elem
+	c, acc, step := s.c, a.own, 8*a.element()
 	o := operands{buf: &c.waitingWork().kept, rank: c.rank, atOnce: len(acc)}
 	if step > 0 {
 		o.atOnce = max(foldAtOnce/step, 1) * step

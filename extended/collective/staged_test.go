@@ -197,6 +197,40 @@ func TestTeamPlaces(t *testing.T) {
 	})
 }
 
+// TestPlaceOfAnother has a team whose calls have low numbers take places of which some ranks had another team before, with higher ones.
+func TestPlaceOfAnother(t *testing.T) {
+	must(t, "shm", 3, func(m *member) error {
+		few, err := m.Split(m.rank-1, 0) // not of rank 0, whose next place is another than that of the others
+		if err != nil {
+			return err
+		}
+		calls := func(c *Member, n int) error {
+			for k := range n {
+				if err := c.AllReduce(make([]byte, 8+k%2*1000), sum); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		all, err := m.Split(0, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(calls(all, 100), all.Close()); err != nil {
+			return err
+		}
+		if few != nil {
+			if err := few.Close(); err != nil {
+				return err
+			}
+		}
+		if all, err = m.Split(0, 0); err != nil {
+			return err
+		}
+		return calls(all, 4)
+	})
+}
+
 // TestTeamLast has ranks of a team make calls that do not match, none of which waits for any, as
 // the last ones: Close finds it, and the job's calls go on.
 func TestTeamLast(t *testing.T) {
@@ -266,4 +300,58 @@ func (s *shared) rounds() uint32 {
 		n += s.staging.phase
 	}
 	return n
+}
+
+// TestElements has ranks cut equal bytes into elements of different sizes: in slots, in staging, for which one of them has not the room, and in
+// calls by messages, of which one is made and one begun. Each rank gets an error that names both.
+func TestElements(t *testing.T) {
+	const n, odd = 3, 1
+	ways := map[string]func(m *member, a *Call) error{
+		"shared memory": func(m *member, a *Call) error { return m.Do(a, order) },
+		"messages":      func(m *member, a *Call) error { m.shared = nil; return m.Do(a, order) },
+		"no wait": func(m *member, a *Call) error {
+			h, err := m.Begin(a, order)
+			if err != nil {
+				return err
+			}
+			return h.Wait()
+		},
+	}
+	for _, x := range []struct{ size, elem, other int }{
+		{48, 8, 16}, {48, 48, 4}, {64 << 10, 8, 4 << 10}, {64 << 10, 2 << 10, 4 << 10}, {64 << 10, 4 << 10, 64 << 10}, {1 << 20, 16 << 10, 8},
+	} {
+		for way, do := range ways {
+			for k, call := range [...]func(m *member) *Call{
+				func(*member) *Call { return AllReduce(make([]byte, x.size)) },
+				func(*member) *Call { return Reduce(1, make([]byte, x.size)) },
+				func(m *member) *Call { return ReduceScatter(make([]byte, n*x.size), make([]byte, x.size)) },
+				func(*member) *Call { return Scan(make([]byte, x.size)) },
+			} {
+				if conc.Race && x.size > 64<<10 {
+					continue
+				}
+				for r, err := range run(t, "shm", n, func(m *member) error {
+					elem := x.elem
+					if m.rank == odd {
+						elem = x.other
+					}
+					if err := do(m, call(m).InElements(elem)); err != nil {
+						return err
+					}
+					return m.Leave(make([]byte, 8), sum, nil)
+				}) {
+					text := func(elem int, ranks string) string {
+						if elem == x.size {
+							return ", in one element on rank " + ranks
+						}
+						return fmt.Sprintf(", in elements of %d on rank ", elem) + ranks
+					}
+					// A rank may first see that another has ended by this error, which it then names.
+					if err == nil || !strings.Contains(err.Error(), text(x.elem, "")) || !strings.Contains(err.Error(), text(x.other, "1")) {
+						t.Errorf("call %d of %d bytes by %s, in elements of %d and %d, rank %d: %v", k, x.size, way, x.elem, x.other, r, err)
+					}
+				}
+			}
+		}
+	}
 }

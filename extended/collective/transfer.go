@@ -248,14 +248,14 @@ func (w *work) tell(s *stage, h am.HandlerID) (int, error) {
 	if w.waits() {
 		return stageDone, w.c.tell(int(s.rank), h, w.word(s), w.seq, w.call)
 	}
-	lo, hi := am.Pack64(w.call.size)
-	return sent(w.c.e.TryRequestShort(w.c.job(int(s.rank)), h, w.seq, w.word(s), w.call.typed(), w.call.root, lo, hi))
+	d := w.call.words()
+	return sent(w.c.e.TryRequestShort(w.c.job(int(s.rank)), h, w.seq, w.word(s), d[0], d[1], d[2], d[3], d[4]))
 }
 
 // tell says to rank that this one is in call d, of number seq, and waits by the link of word.
 func (c *Member) tell(rank int, h am.HandlerID, word, seq uint32, d call) error {
-	lo, hi := am.Pack64(d.size)
-	return c.e.RequestShort(c.job(rank), h, seq, word, d.typed(), d.root, lo, hi)
+	w := d.words()
+	return c.e.RequestShort(c.job(rank), h, seq, word, w[0], w[1], w[2], w[3], w[4])
 }
 
 // sent is the outcome of a stage that sends.
