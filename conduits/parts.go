@@ -64,7 +64,7 @@ type NearEndpoint interface {
 type Hooks struct {
 	// Attached is called when all ranks have attached, with this rank's segment.
 	Attached func(v segment.View, c AttachConfig) error
-	// Failed is called when Fail has been.
+	// Failed is called by Fail before any rank of the host can know of the failure.
 	Failed func(err error)
 	// Blamed is called when Blame has been, with the job's failure as this memory has
 	// it, which need not be of the rank blamed: only the first counts.

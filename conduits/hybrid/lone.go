@@ -20,7 +20,7 @@ type lone struct {
 // accompany has far told what happens to near, and near what far hears.
 func accompany(near conduits.NearEndpoint, far conduits.FarEndpoint, made conduits.JobMemory) {
 	l := &lone{near: near, far: far, made: made}
-	near.Hook(conduits.Hooks{Attached: l.attached, Failed: far.Fail, Blamed: l.blamed, Closed: l.closed})
+	near.Hook(conduits.Hooks{Attached: l.attached, Failed: l.failed, Blamed: l.blamed, Closed: l.closed})
 	l.stop = watchFor(far, l.hear) // which calls hooks at once if the job has failed
 }
 
@@ -43,6 +43,13 @@ func (l *lone) hear() bool {
 		l.near.Blame(f.Rank, f.Err)
 	}
 	return err != nil
+}
+
+// failed has all ranks told of this rank's failure by far, and near of the one that counts: of ranks that end the job by
+// Exit far names one.
+func (l *lone) failed(err error) {
+	l.far.Fail(err)
+	_ = l.hear()
 }
 
 // blamed has far told of a failure that near knows of: a rank that computes hears of

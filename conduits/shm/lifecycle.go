@@ -95,13 +95,14 @@ func (l *lifecycle) over() error {
 	return nil
 }
 
-// Fail declares this rank failed.
+// Fail declares this rank failed. The hook comes first: by an Exit the ranks that share this memory end, and a launcher
+// that hears of failures by the hook alone would take the first to end for a rank that has failed.
 func (l *lifecycle) Fail(err error) {
-	l.j.fail(l.here, l.rank, errs.CarriedStatus(err), err.Error())
-	atomic.StoreUint32(l.j.c32(l.rank, ctlState), uint32(conduits.RankFailed))
 	if l.hooks.Failed != nil {
 		l.hooks.Failed(err)
 	}
+	l.j.fail(l.here, l.rank, errs.CarriedStatus(err), err.Error())
+	atomic.StoreUint32(l.j.c32(l.rank, ctlState), uint32(conduits.RankFailed))
 }
 
 // Blame declares rank failed, which need not share this memory: what another
