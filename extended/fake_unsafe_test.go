@@ -69,6 +69,8 @@ type fakeEP struct {
 	polling bool
 	// wakeTarget wakes the rank where something arrived, as a network does.
 	wakeTarget bool
+	// before, if not nil, is called with what is about to be performed for this rank.
+	before func(p *pending)
 
 	parkMu sync.Mutex
 	park   *sync.Cond
@@ -135,6 +137,9 @@ func (e *fakeEP) UnmapMemory(mem []byte) error       { return e.own.UnmapMemory(
 
 // perform does p on the target's memory, if it may.
 func (e *fakeEP) perform(p *pending) (value uint64, err error) {
+	if e.before != nil {
+		e.before(p)
+	}
 	n, need := p.extent()
 	v := &e.job.views[p.dst]
 	b, ok := v.Bytes(p.a, n, v.Size())

@@ -16,7 +16,7 @@ import (
 // LockSize is the size of a lock, bytes. It lies at a multiple of 8, in memory of any
 // kind that all ranks which use it may access with atomics; zeros are an unlocked lock.
 //
-//	0   state  0 unlocked, m held shared by m, above maxShared held exclusively; queued: see there
+//	0   state  0 unlocked, m held shared by m, above maxShared held exclusively; queued, joining: see there
 //	8   tail   place of the last waiter in the queue, or 0
 //	16  head   place of the first one, while it waits for those to leave who came before the queue
 //
@@ -48,6 +48,11 @@ const (
 // queued is added to a lock's state while there is a queue, so that all requests that come enter it, and
 // for a moment twice: by the one that leaves the queue and by the next that becomes its head.
 const queued = 1 << 60
+
+// joining is in a lock's state while the head of the queue wants the lock shared. It goes, in one step, when the head gets the
+// lock, so that the head's own try to join those that hold it shared fails once it was granted: the state would be the same after one of
+// them has left and the hold was added for the head.
+const joining = 1 << 62
 
 // exclusive is the number that one exclusive hold adds to a lock's state: n+1 in Nüssle 2008, table
 // 7-3, where n bounds the shared holds, goroutines of all ranks here.
@@ -91,6 +96,14 @@ func (r remote) operand() int64 {
 		return 1
 	}
 	return exclusive + int64(r.rank()+1)<<holderShift
+}
+
+// mark is what the waiter adds to the lock's state besides as long as it is the head of the queue.
+func (r remote) mark() int64 {
+	if r&wantsShared != 0 {
+		return joining
+	}
+	return 0
 }
 
 // String prints what gas.Ptr does: "3+0x40" in a segment, "3@0x40" if exposed.
@@ -215,7 +228,7 @@ func (l Lock) Unlock() error {
 		}
 		h := remoteAt(l.rank, l.at)
 		if n := near.place(h); n.node.Load() == 0 && n.lock.CompareAndSwap(uint64(h), 0) {
-			if atomic.AddUint64(&w[0], -uint64(near.own)) != queued {
+			if s := atomic.AddUint64(&w[0], -uint64(near.own)); s&^joining != queued {
 				return nil
 			}
 			return l.grantHead()
@@ -330,18 +343,19 @@ func (l Lock) enter(w segment.NLA, limit, d int64) (ok bool, err error) {
 	if err := Store(x, l.rank, l.at+lockHead, uint64(own)); err != nil {
 		return false, err
 	}
-	before, err := l.add(queued)
+	mark := own.mark()
+	before, err := l.add(queued + mark)
 	if err == nil && before == 0 {
-		_, err = l.add(own.operand())
+		_, err = l.add(own.operand() - mark)
 		return err == nil, err
 	}
 	// Those that hold it shared may wait for one more, which joins them while there is any. No other comes
 	// in, so they only get fewer, and the last to leave grants it.
-	for s := before + queued; err == nil && d != exclusive; {
-		if m := s % queued; m == 0 || m > limit {
+	for s := before + queued + mark; err == nil && d != exclusive; {
+		if m := s % queued; s < joining || m == 0 || m > limit {
 			break
 		}
-		if s, ok, err = CompareAndSwap(x, l.rank, l.at, s, s+d); ok {
+		if s, ok, err = CompareAndSwap(x, l.rank, l.at, s, s+d-mark); ok {
 			break
 		}
 	}
@@ -387,7 +401,7 @@ func (l Lock) pass(n remote, d int64, keep bool) error {
 			if err == nil {
 				err = Store[uint64](x, n.rank(), n.nla()+nodeTurn, free)
 			}
-			if err == nil && before+d-queued == queued { // it is there, and waits as the head
+			if err == nil && (before+d-queued)&^joining == queued { // it is there, and waits as the head
 				err = l.grantHead()
 			}
 			return err
@@ -429,7 +443,7 @@ func (l Lock) grantHead() error {
 		return err
 	}
 	n := remote(head)
-	if _, err := l.add(n.operand()); err != nil {
+	if _, err := l.add(n.operand() - n.mark()); err != nil {
 		return err
 	}
 	if ok, err := l.grant(n); ok || err != nil {
@@ -463,7 +477,7 @@ func (l Lock) unlock(op string, d int64) error {
 	} else {
 		var before int64
 		if before, err = l.add(-own); err == nil {
-			if before-own == queued {
+			if (before-own)&^joining == queued {
 				if err := l.grantHead(); err != nil {
 					return fmt.Errorf("extended: %s of lock %v: %w", op, h, err)
 				}

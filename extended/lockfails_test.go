@@ -120,6 +120,37 @@ func TestUnlockLast(t *testing.T) {
 	}
 }
 
+// TestReaderJoinsOnce: a reader that is first in the queue, and about to join the last of those inside, is granted the lock by
+// that one, which leaves meanwhile. It does not join besides: it has one hold then, and gives back one.
+func TestReaderJoinsOnce(t *testing.T) {
+	x, j, state, tail := lockJob(false)
+	other := j.eps[1].x
+	if err := other.LockAt(1, at(lockOff)).RLock(); err != nil {
+		t.Fatal(err)
+	}
+	*state += queued // of a rank that is about to leave the queue, so that the reader enters it
+	j.eps[0].before = func(p *pending) {
+		if p.op != AtomicCAS || p.a != at(lockOff) {
+			return
+		}
+		j.eps[0].before = nil
+		*state -= queued
+		if err := other.LockAt(1, at(lockOff)).RUnlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	l := x.LockAt(1, at(lockOff))
+	if err := l.RLock(); err != nil {
+		t.Fatal(err)
+	}
+	if j.eps[0].before != nil || *state != 1 {
+		t.Errorf("the reader is inside, and the state is %#x, not 1", *state)
+	}
+	if err := l.RUnlock(); err != nil || *state != 0 || *tail != 0 {
+		t.Errorf("the reader has left, and the state is %#x, the tail %#x (%v)", *state, *tail, err)
+	}
+}
+
 // TestUnlockFails: a lock whose state cannot be changed is held still, unless the job has failed.
 func TestUnlockFails(t *testing.T) {
 	for _, job := range []bool{false, true} {

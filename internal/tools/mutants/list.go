@@ -1001,6 +1001,13 @@ var mutants = []mutant{
 		new: "err == nil && d > exclusive; {",
 	},
 	{
+		name:   "lock-reader-twice",
+		defect: "a reader joins those inside though the lock was granted to it meanwhile",
+		file:   "extended/lock.go", test: "extended ^TestReaderJoinsOnce$",
+		old: "s < joining || m == 0",
+		new: "m == 0",
+	},
+	{
 		name:   "lock-passes-nobody-over",
 		defect: "a rank that is away is granted the lock",
 		file:   "extended/lock.go", test: "extended ^TestUnlockGrants$",
