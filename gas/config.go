@@ -113,6 +113,15 @@ type Config struct {
 	// wait for them. Knob: ARGON_DEBUG=1.
 	Debug bool
 
+	// Seed decides what conduit sim leaves to chance; 0 means what ARGON_SIM says. Other conduits
+	// do not look at it.
+	Seed uint64
+
+	// Stall is after how long a job inside this process, of which no rank gets on, says so to
+	// Output, and why: a time such as "30s", with ",end" behind it to fail the job then, or "0" for
+	// never. "" means "30s". Knob: gasrun -stall, ARGON_STALL.
+	Stall string
+
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
 	// standard error.
 	Output io.Writer
@@ -136,7 +145,7 @@ const maxBucket = segment.GATSpan
 
 // job is the part of c that package boot knows.
 func (c *Config) job() boot.Config {
-	return boot.Config{Name: "gas", Ranks: c.Ranks, Conduit: c.Conduit, MaxSegment: c.SegmentSize, Lanes: c.Lanes, Output: c.Output}
+	return boot.Config{Name: "gas", Ranks: c.Ranks, Conduit: c.Conduit, MaxSegment: c.SegmentSize, Lanes: c.Lanes, Seed: c.Seed, Stall: c.Stall, Output: c.Output}
 }
 
 // EnsureDefaults fills in zero fields and returns c.
@@ -230,7 +239,7 @@ type overridden struct{ *Config }
 func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error {
 	job := c.job()
 	err := job.FromEnv(getenv, verbose)
-	c.Ranks, c.Conduit, c.SegmentSize, c.Lanes = job.Ranks, job.Conduit, job.MaxSegment, job.Lanes
+	c.Ranks, c.Conduit, c.SegmentSize, c.Lanes, c.Stall = job.Ranks, job.Conduit, job.MaxSegment, job.Lanes, job.Stall
 	r := env.Reader{Who: "gas", Getenv: getenv, Verbose: verbose}
 	r.Bool(jobenv.Large, &c.Large)
 	r.Size(jobenv.Pinnable, &c.Pinnable)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/gas/gastest"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -77,7 +78,7 @@ func TestLoss(t *testing.T) {
 	needUDP(t)
 	for _, lose := range [][2]int{{0, 20}, {7, 20}} {
 		relays := []*relay{newRelay(t, lose), newRelay(t, lose), newRelay(t, lose)}
-		err := gas.Run(gas.Config{Ranks: 2, Handlers: handlers}, func(n *gas.Node) error {
+		gastest.RunConfig(t, gas.Config{Ranks: 2, Handlers: handlers}, func(n *gas.Node) error {
 			j, err := newJob(n)
 			if err != nil {
 				return err
@@ -130,9 +131,6 @@ func TestLoss(t *testing.T) {
 			}
 			return j.command(cmdQuit, 0, 0)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		lost := int64(0)
 		for _, r := range relays {
 			lost += r.lost.Load()

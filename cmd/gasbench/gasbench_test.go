@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/gas/gastest"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
@@ -319,7 +320,7 @@ func TestInvert(t *testing.T) {
 // commanding runs f on rank 0 of two, of which the other serves.
 func commanding(t *testing.T, f func(j *job) error) {
 	t.Helper()
-	err := gas.Run(gas.Config{Ranks: 2, Handlers: handlers}, func(n *gas.Node) error {
+	gastest.RunConfig(t, gas.Config{Ranks: 2, Handlers: handlers}, func(n *gas.Node) error {
 		j, err := newJob(n)
 		if err != nil {
 			return err
@@ -333,9 +334,6 @@ func commanding(t *testing.T, f func(j *job) error) {
 		}
 		return j.command(cmdQuit, 0, 0)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestCases checks of every figure that what is measured fits its metric: half

@@ -176,7 +176,7 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 			most = room
 		}
 	}
-	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most, Lanes: lanes, Remark: remark})
+	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most, Lanes: lanes, Seed: cfg.Seed, Remark: remark})
 	if err != nil {
 		return errs.Misstarted(err)
 	}

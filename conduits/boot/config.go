@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/env"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -40,6 +41,15 @@ type Config struct {
 	// Lanes is how many lanes a rank has, see conduits.Laned, 1 to conduits.MaxLanes; 0
 	// means one for each processor of a rank. Of a launched job the launcher says it. Knob: gasrun -lanes, ARGON_LANES.
 	Lanes int
+
+	// Seed decides what a simulator leaves to chance; 0 means what ARGON_SIM says. Other conduits
+	// do not look at it.
+	Seed uint64
+
+	// Stall is after how long a job inside this process, of which no rank gets on, says so to
+	// Output: a time such as "30s", with ",end" behind it to fail the job then, or "0" for never. ""
+	// means "30s". Knob: gasrun -stall, ARGON_STALL.
+	Stall string
 
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
 	// standard error.
@@ -84,10 +94,21 @@ func (c *Config) Validate() error {
 		all = append(all, errs.BadArg("%s: Config.MaxSegment is %d bytes; the most that addresses reach is %d (-segment, ARGON_SEGMENT)",
 			c.name(), c.MaxSegment, uint64(segment.MaxAttach)))
 	}
+	if _, err := c.stall(); err != nil {
+		all = append(all, fmt.Errorf("%s: Config.Stall (-stall, ARGON_STALL): %w", c.name(), err))
+	}
 	if c.Lanes < 0 || c.Lanes > conduits.MaxLanes {
 		all = append(all, errs.BadArg("%s: Config.Lanes is %d; it must be 1 to %d (-lanes, ARGON_LANES)", c.name(), c.Lanes, conduits.MaxLanes))
 	}
 	return errors.Join(all...)
+}
+
+// stall is Stall as it is meant.
+func (c *Config) stall() (where.Stall, error) {
+	if c.Stall == "" {
+		return where.DefaultStall, nil
+	}
+	return where.ParseStall(c.Stall)
 }
 
 // FromEnv overrides fields by variables that getenv looks up, and tells verbose, if it
@@ -98,6 +119,7 @@ func (c *Config) FromEnv(getenv func(key string) string, verbose io.Writer) erro
 	r.Text(jobenv.Conduit, &c.Conduit)
 	r.Size(jobenv.Segment, &c.MaxSegment)
 	r.Number(jobenv.Lanes, "number of lanes", conduits.MaxLanes, &c.Lanes)
+	r.Text(jobenv.Stall, &c.Stall)
 	return r.Err()
 }
 

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"sync"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/job/jobenv"
-	"github.com/argon-go/argon/internal/job/where"
 )
 
 // run is the ranks of one call of Run.
@@ -36,10 +33,7 @@ func runRanks(ctx context.Context, cfg *Config, eps []conduits.Endpoint, begin f
 	for i, ep := range eps {
 		r.ranks[i] = begin(ep)
 	}
-	stall := where.DefaultStall
-	if s := os.Getenv(jobenv.Stall); s != "" {
-		stall, _ = where.ParseStall(s) // it has been looked at, with all other variables
-	}
+	stall, _ := cfg.stall() // it has been validated
 	unwatch := r.watch(stall)
 	forget := diagnose(r)
 	defer forget()
@@ -140,7 +134,7 @@ func (r *run) broken(i int, p any) (killed bool) {
 	}
 	err := r.eps[i].Err()
 	if err == nil {
-		err = errors.New("the rank's function ended its goroutine (runtime.Goexit)")
+		err = errs.ErrGoexit
 	} else {
 		// A simulator ends so all goroutines of a rank that it lets die.
 		killed = !(&RankError{Rank: r.eps[i].Rank(), Err: err}).followed()

@@ -22,8 +22,8 @@ import (
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
+	"github.com/argon-go/argon/internal/lab/testprog"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/testkit/testprog"
 	"github.com/argon-go/argon/segment"
 )
 

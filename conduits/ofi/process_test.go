@@ -16,10 +16,10 @@ import (
 	"github.com/argon-go/argon/conduits/ofi/providers"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/lab/testprog"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testjob"
-	"github.com/argon-go/argon/internal/testkit/testprog"
 )
 
 // onFabric has a job run on this conduit.

@@ -22,9 +22,9 @@ import (
 	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/lab/testprog"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/testkit/testjob"
-	"github.com/argon-go/argon/internal/testkit/testprog"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/gas/gastest"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
@@ -99,7 +100,7 @@ func TestProcesses(t *testing.T) {
 
 // TestWrong shows that the verification would notice.
 func TestWrong(t *testing.T) {
-	err := gas.Run(gas.Config{Ranks: 2}, func(n *gas.Node) error {
+	gastest.Run(t, 2, func(n *gas.Node) error {
 		tb, err := newTable(n, options{size: 8})
 		if err != nil {
 			return err
@@ -118,9 +119,6 @@ func TestWrong(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestErrors(t *testing.T) {

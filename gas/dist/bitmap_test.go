@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/dist"
+	"github.com/argon-go/argon/gas/gastest"
 )
 
 // flips is a bitmap beside a plain slice, of which each rank has bits of its own in a phase.
@@ -162,10 +163,10 @@ func TestBitmapModel(t *testing.T) {
 // TestBitmapContended: of all ranks that set a bit one learns that it was clear, whichever way they
 // set it.
 func TestBitmapContended(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "dist-sim", "dist-chaos"} {
+	for _, conduit := range []string{"shm", "udp", "gastest", "dist-chaos"} {
 		t.Run(conduit, func(t *testing.T) {
 			const length = 300
-			err := gas.Run(small(conduit, 3), func(n *gas.Node) error {
+			gastest.RunConfig(t, small(conduit, 3), func(n *gas.Node) error {
 				b, err := dist.NewBitmap(n, "contended", length)
 				if err != nil {
 					return err
@@ -212,9 +213,6 @@ func TestBitmapContended(t *testing.T) {
 				}
 				return b.Delete()
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 		})
 	}
 }

@@ -7,21 +7,12 @@ import (
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/loop"
 	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestMain(m *testing.M) {
-	// Jitter brings messages out of order.
-	conduits.Register(conduits.Conduit{Name: "dist-sim", Local: func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-		j, err := sim.New(n, sim.Config{Seed: 5, Faults: sim.Faults{Jitter: 100000}})
-		if err != nil {
-			return nil, err
-		}
-		return j.Endpoints(), nil
-	}})
 	conduits.Register(conduits.Conduit{Name: "dist-chaos", Local: chaos.Local(shm.Local, chaos.Config{Seed: 2, HideNeighbours: true})})
 	conduits.Register(conduits.Conduit{Name: "dist-killed", Local: chaos.Local(shm.Local, chaos.Config{
 		Seed: 3, HideNeighbours: true, Kill: []chaos.Kill{{Rank: 1, After: 2000}},
@@ -30,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 // names are conduits that the tests run on, the quick ones more often.
-var names = []string{"shm", "shm", "shm", "loop", "udp", "hybrid", "dist-sim", "dist-chaos"}
+var names = []string{"shm", "shm", "shm", "loop", "udp", "hybrid", "gastest", "dist-chaos"}
 
 // small is the configuration of jobs of the tests.
 func small(conduit string, ranks int) gas.Config {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/dist"
+	"github.com/argon-go/argon/gas/gastest"
 	"github.com/argon-go/argon/internal/conc"
 )
 
@@ -286,16 +287,16 @@ func TestMapModel(t *testing.T) {
 // TestMapContended has all ranks update the same few entries at once: the results of each are
 // different, and the last of all comes.
 func TestMapContended(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "dist-sim", "dist-chaos"} {
+	for _, conduit := range []string{"shm", "udp", "gastest", "dist-chaos"} {
 		for _, progress := range []bool{false, true} {
-			if progress && conduit == "dist-sim" {
+			if progress && conduit == "gastest" {
 				continue // it runs ranks one at a time
 			}
 			t.Run(fmt.Sprint(conduit, progress), func(t *testing.T) {
 				const ranks, each, words = 4, 60, 5
 				cfg := small(conduit, ranks)
 				cfg.Progress = progress
-				err := gas.Run(cfg, func(n *gas.Node) error {
+				gastest.RunConfig(t, cfg, func(n *gas.Node) error {
 					m, err := dist.NewMap[string, int](n, "counts")
 					if err != nil {
 						return err
@@ -333,9 +334,6 @@ func TestMapContended(t *testing.T) {
 					}
 					return m.Delete()
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
 			})
 		}
 	}
@@ -343,7 +341,7 @@ func TestMapContended(t *testing.T) {
 
 // TestEntry: an update makes an entry, does not, or drops it, as it says.
 func TestEntry(t *testing.T) {
-	err := gas.Run(small("shm", 3), func(n *gas.Node) error {
+	gastest.RunConfig(t, small("shm", 3), func(n *gas.Node) error {
 		m, err := dist.NewMap[int, string](n, "entries")
 		if err != nil {
 			return err
@@ -382,9 +380,6 @@ func TestEntry(t *testing.T) {
 		}
 		return m.Delete()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // padded has bytes between its fields that equal values may differ in.
@@ -397,7 +392,7 @@ type padded struct {
 
 // TestEqualKeys: keys that are equal have one entry, whatever lies between their fields.
 func TestEqualKeys(t *testing.T) {
-	err := gas.Run(small("shm", 4), func(n *gas.Node) error {
+	gastest.RunConfig(t, small("shm", 4), func(n *gas.Node) error {
 		m, err := dist.NewMap[padded, int](n, "padded")
 		if err != nil {
 			return err
@@ -429,15 +424,12 @@ func TestEqualKeys(t *testing.T) {
 		}
 		return m.Delete()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestOwnership: slices that go in and come out are the caller's, also of entries of the own rank.
 func TestOwnership(t *testing.T) {
 	for _, ranks := range []int{1, 3} {
-		err := gas.Run(small("shm", ranks), func(n *gas.Node) error {
+		gastest.RunConfig(t, small("shm", ranks), func(n *gas.Node) error {
 			m, err := dist.NewMap[int, []int](n, "owned")
 			if err != nil {
 				return err
@@ -461,16 +453,13 @@ func TestOwnership(t *testing.T) {
 			}
 			return m.Delete()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
 // TestSpread: keys that differ little are spread over ranks as random ones are.
 func TestSpread(t *testing.T) {
 	const ranks, count = 16, 16000
-	err := gas.Run(small("shm", 1), func(n *gas.Node) error {
+	gastest.RunConfig(t, small("shm", 1), func(n *gas.Node) error {
 		numbers, err := dist.NewMap[uint64, int](n, "numbers")
 		if err != nil {
 			return err
@@ -506,9 +495,6 @@ func TestSpread(t *testing.T) {
 		}
 		return errors.Join(numbers.Delete(), texts.Delete())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestMapMisuse has each mistake end with an error that names it.
@@ -682,7 +668,7 @@ func TestRankDies(t *testing.T) {
 
 // TestAllWhileChanging: the entries that stay are shown once, whatever comes and goes.
 func TestAllWhileChanging(t *testing.T) {
-	err := gas.Run(small("shm", 2), func(n *gas.Node) error {
+	gastest.RunConfig(t, small("shm", 2), func(n *gas.Node) error {
 		m, err := dist.NewMap[int, int](n, "busy")
 		if err != nil {
 			return err
@@ -717,9 +703,6 @@ func TestAllWhileChanging(t *testing.T) {
 		}
 		return m.Delete()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestCallsAllocate: a call takes no memory, on either side, if the argument and the result have fixed
@@ -728,7 +711,7 @@ func TestCallsAllocate(t *testing.T) {
 	if conc.Race {
 		t.Skip("the race detector allocates")
 	}
-	err := gas.Run(gas.Config{Ranks: 2, SegmentSize: 1 << 16}, func(n *gas.Node) error {
+	gastest.RunConfig(t, gas.Config{Ranks: 2, SegmentSize: 1 << 16}, func(n *gas.Node) error {
 		m, err := dist.NewMap[string, int](n, "frugal")
 		if err != nil {
 			return err
@@ -755,15 +738,12 @@ func TestCallsAllocate(t *testing.T) {
 		}
 		return errors.Join(err, m.Delete())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestNumbersDiffer: containers that ranks have made after a mismatch, which they have ignored, are
 // not taken for each other.
 func TestNumbersDiffer(t *testing.T) {
-	err := gas.Run(small("shm", 2), func(n *gas.Node) error {
+	gastest.RunConfig(t, small("shm", 2), func(n *gas.Node) error {
 		m, err := dist.NewMap[int, int](n, "first")
 		if err != nil {
 			return err
@@ -791,9 +771,6 @@ func TestNumbersDiffer(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestKeyWithNoStrings: what holds no string for want of elements takes its memory as it is, though
@@ -808,7 +785,7 @@ func TestKeyWithNoStrings(t *testing.T) {
 		In inner
 		S  string
 	}
-	err := gas.Run(small("shm", 2), func(n *gas.Node) error {
+	gastest.RunConfig(t, small("shm", 2), func(n *gas.Node) error {
 		m, err := dist.NewMap[key, int](n, "keys")
 		if err != nil {
 			return err
@@ -831,7 +808,4 @@ func TestKeyWithNoStrings(t *testing.T) {
 		}
 		return m.Delete()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

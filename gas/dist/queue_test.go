@@ -6,32 +6,16 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/gas/gastest"
 )
 
-// simSeed is that of the next job on conduit jitter.
-var simSeed atomic.Uint64
-
-func init() {
-	// Jitter brings messages out of order, another one in each job.
-	conduits.Register(conduits.Conduit{Name: "jitter", Local: func(n int, _ conduits.Config) ([]conduits.Endpoint, error) {
-		j, err := sim.New(n, sim.Config{Seed: simSeed.Add(1), Faults: sim.Faults{Jitter: 100000}})
-		if err != nil {
-			return nil, err
-		}
-		return j.Endpoints(), nil
-	}})
-}
-
 // everywhere are the conduits of tests that need few jobs.
-var everywhere = []string{"shm", "jitter", "udp"}
+var everywhere = []string{"shm", "gastest", "udp"}
 
 // job is an item that pushes others: left levels of them, of as many as its number says.
 type job struct {
@@ -67,7 +51,7 @@ func sequential(jobs []job) (ids []uint64) {
 func TestQueueModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// Jobs on udp take longest.
-		conduit := rapid.SampledFrom([]string{"shm", "jitter", "shm", "jitter", "shm", "jitter", "udp"}).Draw(t, "conduit")
+		conduit := rapid.SampledFrom([]string{"shm", "gastest", "shm", "gastest", "shm", "gastest", "udp"}).Draw(t, "conduit")
 		groups := rapid.SampledFrom(Groupings).Draw(t, "groups")
 		ranks := rapid.IntRange(1, 6).Draw(t, "ranks")
 		capacity := rapid.SampledFrom([]int{0, 1, 3, 64}).Draw(t, "capacity")
@@ -99,7 +83,8 @@ func TestQueueModel(t *testing.T) {
 			}
 			return q.Delete()
 		}
-		err := gas.Run(gas.Config{Ranks: ranks, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error { return InGroups(n, groups, run) })
+		seed := rapid.Uint64().Draw(t, "seed") // of conduit gastest
+		err := gas.Run(gas.Config{Ranks: ranks, Conduit: conduit, Seed: seed, SegmentSize: 1 << 20}, func(n *gas.Node) error { return InGroups(n, groups, run) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +144,7 @@ func TestQueueSpreads(t *testing.T) {
 		for _, ranks := range []int{2, 5, 12} {
 			t.Run(fmt.Sprint(conduit, ranks), func(t *testing.T) {
 				var mostSteals uint64
-				err := gas.Run(gas.Config{Ranks: ranks, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error {
+				gastest.RunConfig(t, gas.Config{Ranks: ranks, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error {
 					q, err := NewQueue[int64](n, "numbers", 0)
 					if err != nil {
 						return err
@@ -205,9 +190,6 @@ func TestQueueSpreads(t *testing.T) {
 					}
 					return errors.Join(err, q.Delete())
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
 				if mostSteals < uint64(ranks-1) {
 					t.Errorf("%d steals", mostSteals)
 				}
@@ -218,7 +200,7 @@ func TestQueueSpreads(t *testing.T) {
 
 // TestQueueMany is one tree of items on many simulated ranks.
 func TestQueueMany(t *testing.T) {
-	err := gas.Run(gas.Config{Ranks: 70, Conduit: "jitter", SegmentSize: 1 << 18}, func(n *gas.Node) error {
+	gastest.RunConfig(t, gas.Config{Ranks: 70, Conduit: "gastest", SegmentSize: 1 << 18}, func(n *gas.Node) error {
 		q, err := NewQueue[job](n, "jobs", 8)
 		if err != nil {
 			return err
@@ -227,9 +209,6 @@ func TestQueueMany(t *testing.T) {
 		items[69] = 100
 		return errors.Join(onePhase(n, q, 0, items, 6, 5), onePhase(n, q, 1, items, 0, 0), q.Delete())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestQueueMisuse has each mistake, and each failure, end with an error that names it.
@@ -356,7 +335,7 @@ func TestQueueRankDies(t *testing.T) {
 
 // TestQueueAllocates: items that stay on their rank cost no allocation.
 func TestQueueAllocates(t *testing.T) {
-	err := gas.Run(gas.Config{Ranks: 1, SegmentSize: 1 << 20}, func(n *gas.Node) error {
+	gastest.RunConfig(t, gas.Config{Ranks: 1, SegmentSize: 1 << 20}, func(n *gas.Node) error {
 		q, err := NewQueue[job](n, "jobs", 0)
 		if err != nil {
 			return err
@@ -376,9 +355,6 @@ func TestQueueAllocates(t *testing.T) {
 		}
 		return errors.Join(failed, q.Delete())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestQueueWaves has rank 3 say in a wave that it has nothing to do, steal an item from rank 2 then, and
@@ -387,7 +363,7 @@ func TestQueueAllocates(t *testing.T) {
 // pushes more then, of which another rank has to get some.
 func TestQueueWaves(t *testing.T) {
 	const hold, first, then, last = 1, 2, 3, 4
-	err := gas.Run(gas.Config{Ranks: 4, Conduit: "shm", SegmentSize: 1 << 20}, func(n *gas.Node) error {
+	gastest.RunConfig(t, gas.Config{Ranks: 4, Conduit: "shm", SegmentSize: 1 << 20}, func(n *gas.Node) error {
 		q, err := NewQueue[int](n, "steps", 0)
 		if err != nil {
 			return err
@@ -448,16 +424,13 @@ func TestQueueWaves(t *testing.T) {
 		})
 		return errors.Join(err, q.Delete())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestQueuePhases has phases follow each other with nothing between them: none gets an item of
 // another one.
 func TestQueuePhases(t *testing.T) {
 	for _, conduit := range everywhere {
-		err := gas.Run(gas.Config{Ranks: 6, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error {
+		gastest.RunConfig(t, gas.Config{Ranks: 6, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error {
 			q, err := NewQueue[int](n, "phases", 0)
 			if err != nil {
 				return err
@@ -480,9 +453,6 @@ func TestQueuePhases(t *testing.T) {
 			}
 			return q.Delete()
 		})
-		if err != nil {
-			t.Errorf("%s: %v", conduit, err)
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/dist"
+	"github.com/argon-go/argon/gas/gastest"
 )
 
 // ragged draws rows of numbers below limit.
@@ -204,7 +205,7 @@ func TestSparseModel(t *testing.T) {
 			}
 			return errors.Join(s.Delete(), tr.Delete())
 		}
-		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error {
+		gastest.RunConfig(t, small(conduit, ranks), func(n *gas.Node) error {
 			squares, err := vector(n, cols, func(i int) int64 { return int64(i*i + 1) })
 			if err != nil {
 				return err
@@ -215,9 +216,6 @@ func TestSparseModel(t *testing.T) {
 			}
 			return dist.InGroups(n, groups, func(g gas.Group) error { return run(g, squares, numbers) })
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	})
 }
 
@@ -380,7 +378,7 @@ func TestRowsMisuse(t *testing.T) {
 // TestManyTransfers gets more rows, and more tiles, at once than a rank has handles.
 func TestManyTransfers(t *testing.T) {
 	const count = 70000
-	err := gas.Run(gas.Config{Ranks: 2, Conduit: "udp", SegmentSize: 8 << 20}, func(n *gas.Node) error {
+	gastest.RunConfig(t, gas.Config{Ranks: 2, Conduit: "udp", SegmentSize: 8 << 20}, func(n *gas.Node) error {
 		r, err := dist.NewRows(n, "rows", [][]int32{{int32(n.Rank())}})
 		if err != nil {
 			return err
@@ -408,7 +406,4 @@ func TestManyTransfers(t *testing.T) {
 		}
 		return errors.Join(r.Delete(), m.Delete())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/dist"
+	"github.com/argon-go/argon/gas/gastest"
 )
 
 // TestAlikeInTeams has goroutines of a rank make maps of one name and type at once, each in its team of all
@@ -15,7 +16,7 @@ import (
 func TestAlikeInTeams(t *testing.T) {
 	const teams, rounds = 3, 20
 	for _, conduit := range []string{"shm", "udp"} {
-		err := gas.Run(small(conduit, 3), func(n *gas.Node) error {
+		gastest.RunConfig(t, small(conduit, 3), func(n *gas.Node) error {
 			ended := make(chan error, teams)
 			all := make([]*gas.Team, teams)
 			for i := range all {
@@ -34,9 +35,6 @@ func TestAlikeInTeams(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Errorf("%s: %v", conduit, err)
-		}
 	}
 }
 
@@ -85,8 +83,8 @@ func TestWrongTeams(t *testing.T) {
 		`NewRowsOf "x"`: func(g gas.Group) error { _, err := dist.NewRowsOf(g, "x", 1, []int{0}, []int{1}); return err },
 		`NewMatrix "x"`: func(g gas.Group) error { _, err := dist.NewMatrix[int](g, "x", 2, 2, 1, 1); return err },
 	}
-	for _, conduit := range []string{"shm", "dist-sim"} {
-		err := gas.Run(small(conduit, 3), func(n *gas.Node) error {
+	for _, conduit := range []string{"shm", "gastest"} {
+		gastest.RunConfig(t, small(conduit, 3), func(n *gas.Node) error {
 			g, err := n.World().Split(n.Rank()-1, 0)
 			if err != nil {
 				return err
@@ -109,8 +107,5 @@ func TestWrongTeams(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Errorf("%s: %v", conduit, err)
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/gas/gastest"
 	"github.com/argon-go/argon/gas/window"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
@@ -303,7 +304,7 @@ func TestModel(t *testing.T) {
 func TestLockExcludes(t *testing.T) {
 	const count, rounds = 33, 20
 	for _, conduit := range conduits {
-		err := gas.Run(gas.Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 18}, func(n *gas.Node) error {
+		gastest.RunConfig(t, gas.Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 18}, func(n *gas.Node) error {
 			p, err := gas.NewSlice[int64](n, count)
 			if err != nil {
 				return err
@@ -337,9 +338,6 @@ func TestLockExcludes(t *testing.T) {
 			}
 			return w.Delete()
 		})
-		if err != nil {
-			t.Errorf("%s: %v", conduit, err)
-		}
 	}
 }
 

@@ -21,6 +21,8 @@ var (
 	ErrClosed          = errors.New("closed")
 	// ErrPeer is matched by every PeerError.
 	ErrPeer = errors.New("peer failed")
+	// ErrGoexit is how a rank fails whose function has not returned and has not panicked.
+	ErrGoexit = errors.New("the rank's function ended its goroutine (runtime.Goexit)")
 )
 
 // PeerError is the error of a rank that died, left early, or could not be reached.
