@@ -16,6 +16,7 @@ const libraryHeaders = `#include <assert.h>
 #include <upc_atomic.h>
 #include <upc_castable.h>
 #include <upc_collective.h>
+#include <upc_io.h>
 #include <upc_nb.h>
 #include <upc_tick.h>
 #include <ctype.h>

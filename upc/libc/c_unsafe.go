@@ -4,10 +4,12 @@
 package libc
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -22,6 +24,7 @@ type C struct {
 	rand48 uint64 // the state of drand48
 	tok    *int8  // where strtok goes on
 	now    func() time.Duration
+	Err    Errno
 }
 
 // New is a thread's library. now is the clock of the thread's job, which may be a simulated
@@ -73,6 +76,37 @@ func (c *C) Run(main func() int32) (status int32, aborted bool) {
 		}
 	}()
 	return main(), false
+}
+
+// Errno is errno (C99, 7.5).
+type Errno int32
+
+// Set keeps what an error is as a number: EIO of one that the system does not know.
+func (e *Errno) Set(err error) {
+	n := syscall.EIO
+	errors.As(err, &n)
+	*e = Errno(n)
+}
+
+// Off is a result of functions that return -1 and set errno where they fail.
+func (e *Errno) Off(n int64, err error) int64 {
+	if err != nil {
+		e.Set(err)
+		return -1
+	}
+	return n
+}
+
+// Status is Off of functions that have no other result.
+func (e *Errno) Status(err error) int32 { return int32(e.Off(0, err)) }
+
+// Word is a result of functions that return 0 and set errno where they fail.
+func (e *Errno) Word(w uint64, err error) uint64 {
+	if err != nil {
+		e.Set(err)
+		return 0
+	}
+	return w
 }
 
 // Rand is rand: a linear congruential generator of 64 bits, whose upper bits are given.

@@ -96,8 +96,10 @@
 // array's order; of floats, sums depend on THREADS. Arrays may begin inside a block.
 //
 // There are atomic domains (7.6, [Thread.AllDomainAlloc], [Atomic]), castability (7.7,
-// [Thread.Cast], [Thread.Info]), timers (7.5, [Thread.TicksNow]) and non-blocking transfers (7.9,
-// [Thread.MemPutNB] and its kin), but no parallel I/O (7.8).
+// [Thread.Cast], [Thread.Info]), timers (7.5, [Thread.TicksNow]), parallel I/O (7.8, [AllFOpen],
+// [File]) and non-blocking transfers (7.9, [Thread.MemPutNB] and its kin).
+//
+// Calls on files have errors as results, which C programs get as errno: they alone go on after a failure.
 //
 // # Failure
 //

@@ -45,6 +45,7 @@ func TestProcesses(t *testing.T) {
 		{"TestAtomicPointers", 2},
 		{"TestRelocalization", 3},
 		{"TestComputation", 3},
+		{"TestFiles", 3},
 	}
 	if !conc.Race { // to which strict accesses are races
 		jobs = append(jobs, job{"TestLockFair", 4})

@@ -29,7 +29,7 @@ type Config struct {
 }
 
 // Thread is one UPC thread: all services are its methods, or functions that take it. A
-// thread's calls are made by the goroutine that Run gives it to. None returns an error: the
+// thread's calls are made by the goroutine that Run gives it to. None but those on files returns an error: the
 // first one ends the thread's function and fails the job, and Run returns it with the line of
 // the program (gas.Node.Must).
 type Thread struct {
@@ -49,6 +49,8 @@ type Thread struct {
 	domains    map[Domain]domain
 	lastDomain Domain // the one used last, and what it is for
 	last       domain
+
+	files map[Phaseless]*File // that are open
 
 	group *Group // of the loop that is under way, or the last one; nil before the first
 
@@ -147,6 +149,9 @@ func (t *Thread) finish() error {
 		return err
 	}
 	t.release()
+	if err := closeFiles(t); err != nil {
+		return fmt.Errorf("upc: closing files at the end of thread %d: %w", t.me, err)
+	}
 	if err := t.n.Layers().Barriers.Barrier(exitID, 0); err != nil {
 		return t.mismatch(err, exitID, barrier.Anonymous)
 	}
@@ -168,6 +173,7 @@ func (t *Thread) Node() *gas.Node { return t.n }
 // GlobalExit is upc_global_exit (7.2.1): it ends all threads with a status, and does not
 // return.
 func (t *Thread) GlobalExit(status int) {
+	closeFiles(t) // the status is that of the program
 	t.n.Must(t.n.Exit(status))
 	t.n.Must(gas.ErrExit)
 }

@@ -62,7 +62,7 @@ func preprocess(r *reporter, cfg *Config, name, src string) (toks []token, relin
 	predefined := []string{
 		"__STDC__=1", "__STDC_VERSION__=199901L", "__STDC_HOSTED__=1", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
 		"__x86_64__=1", "__linux__=1", "__UPC_COLLECTIVE__=1", "__UPC_TICK__=1",
-		"__UPC_ATOMIC__=1", "__UPC_CASTABLE__=1", "__UPC_NB__=1", "UPC_MAX_BLOCK_SIZE=1048576",
+		"__UPC_ATOMIC__=1", "__UPC_CASTABLE__=1", "__UPC_NB__=1", "__UPC_IO__=1", "UPC_MAX_BLOCK_SIZE=1048576",
 		"__inline=inline", "__inline__=inline", "__restrict=restrict", "__const=const", "__volatile__=volatile",
 		"__FUNCTION__=__func__",
 		`__DATE__="Jan  1 1970"`, `__TIME__="00:00:00"`, // not the day of the translation: C99 6.10.8p1 lets them be any
@@ -335,9 +335,6 @@ func (c *cpp) include(at Pos, line []token) {
 	if b, err := headers.ReadFile(path.Join("include", name)); err == nil {
 		c.enter("<"+name+">", string(b))
 		return
-	}
-	if name == "upc_io.h" {
-		c.fatalf(line[0].pos, "not supported: <upc_io.h>, parallel I/O")
 	}
 	c.fatalf(line[0].pos, "%s: No such file or directory", name)
 }

@@ -20,7 +20,7 @@ type piece struct {
 
 var (
 	verbs  = regexp.MustCompile(`\$(\*|([fsp]?)([1-9]))`)
-	noCall = regexp.MustCompile(`^(float32|uint64|rt\.Phaseless)\(|^\w+$`) // a conversion or a variable, which is no statement of Go
+	noCall = regexp.MustCompile(`^(float32|int32|uint64|rt\.Phaseless)\(|^\w+$`) // a conversion or a variable, which is no statement of Go
 )
 
 // pieces are those of the Go that library.txt has for a function.
