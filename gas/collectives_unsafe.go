@@ -158,26 +158,6 @@ func ExclusiveScan[T any](g Group, v T, op func(a, b T) T) (T, error) {
 	return got, err
 }
 
-// combining is op on bytes: acc[i] = op(acc[i], in[i]).
-func combining[T any](op func(a, b T) T) collective.Combine {
-	return func(acc, in []byte) {
-		a, b := view[T](acc), view[T](in)
-		for i := range a {
-			a[i] = op(a[i], b[i])
-		}
-	}
-}
-
-// prepending is op on bytes: acc[i] = op(in[i], acc[i]), for scans.
-func prepending[T any](op func(a, b T) T) collective.Combine {
-	return func(acc, in []byte) {
-		a, b := view[T](acc), view[T](in)
-		for i := range a {
-			a[i] = op(b[i], a[i])
-		}
-	}
-}
-
 // collNames are the words of this package in messages of package collective.
 var collNames = collective.Names{
 	Package: "gas", Agree: "a collective allocation or free", Leave: "the end of the program's function",
