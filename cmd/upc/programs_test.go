@@ -195,7 +195,7 @@ func TestPrograms(t *testing.T) {
 	wrong := map[string]string{
 		"status":   "thread 0 went on\nthread 2 went on\nexit status 4",
 		"update":   "lost updates: ",
-		"mismatch": "does not match: ids differ",
+		"mismatch": "different expressions: 0 by thread 0 at mismatch.upc:3, and 1 by thread 1 at mismatch.upc:3: barrier: ",
 		"deadlock": "deadlock.upc:4: sim: deadlock at",
 	}
 	for name := range wrong {

@@ -1,10 +1,15 @@
 package rt
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/argon-go/argon/barrier"
+	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // Notify is upc_notify with an expression (UPC 1.3, 6.6.1): the expressions of all threads
@@ -38,6 +43,7 @@ func (t *Thread) notify(id uint32, f barrier.Flags) {
 	}
 	t.Fence()
 	t.must(t.n.Layers().Barriers.Notify(id, f))
+	t.gave, t.named = id, f&barrier.Anonymous == 0
 	t.notified = true
 }
 
@@ -46,28 +52,44 @@ func (t *Thread) wait(id uint32, f barrier.Flags) {
 		t.must(errs.NotReady("upc: upc_wait without upc_notify"))
 	}
 	if err := t.n.Layers().Barriers.Wait(id, f); err != nil {
-		t.must(t.mismatch(err, id, f))
+		t.must(t.mismatch(err, given{id: t.gave, named: t.named}))
 	}
 	t.notified = false
 	t.x.Fence()
 }
 
-// mismatch is a failure of a barrier to which this thread gave id. Package gas takes one of its own
-// identifiers for a rank that has returned and waits to hear which rank it is, so an expression of
-// that value (6.6.1p9: none is the end's) is not shown to it.
-func (t *Thread) mismatch(err error, id uint32, f barrier.Flags) error {
-	var m *barrier.MismatchError
-	if !errors.As(err, &m) || !m.Differ {
+// given is what a thread has given a barrier, and where: the text of a place in the program.
+type given struct {
+	id           uint32
+	named, ended bool // ended: it has returned from main
+	place        [58]byte
+}
+
+func (g given) by(thread int) string {
+	return fmt.Sprintf("%d by thread %d at %s", int32(g.id), thread, bytes.TrimRight(g.place[:], "\x00"))
+}
+
+// mismatch is a failure of a barrier to which this thread gave id. All threads have it, each in a barrier of this package, and
+// tell each other where that is. Those that have joined a job do not, which others may have left.
+func (t *Thread) mismatch(err error, own given) error {
+	if t.joined || !errors.As(err, new(*barrier.MismatchError)) {
 		return err
 	}
-	a, b := m.IDs[0], m.IDs[1]
-	end := func(id uint32) bool { return id == exitID || id == gasEnd }
+	copy(own.place[:], origin.Caller())
+	all, failed := gas.AllGather(t.n, own)
+	if failed != nil {
+		return err
+	}
+	a := slices.IndexFunc(all, func(g given) bool { return g.named && !g.ended })
+	b := slices.IndexFunc(all, func(g given) bool { return g.ended })
+	if a >= 0 && b < 0 {
+		b = slices.IndexFunc(all, func(g given) bool { return g.named && g.id != all[a].id })
+	}
 	switch {
-	case f&barrier.Anonymous == 0 && end(id):
-	case a == gasEnd || b == gasEnd:
+	case a < 0 || b < 0:
 		return err
-	case a == exitID || b == exitID:
-		return errs.Mismatch("upc: a thread has returned from main while others are in a barrier (or has given it the expression %d): %v", exitID, m)
+	case all[b].ended:
+		return errs.Mismatch("upc: thread %d has returned from main while others are in a barrier: %s: %v", b, all[a].by(a), err)
 	}
-	return errs.Mismatch("upc: threads gave barriers different expressions, %d and %d: %v", int32(a), int32(b), m)
+	return errs.Mismatch("upc: threads gave barriers different expressions: %s, and %s: %v", all[a].by(a), all[b].by(b), err)
 }

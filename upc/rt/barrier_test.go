@@ -45,24 +45,33 @@ func TestBarrier(t *testing.T) {
 func TestBarrierMisuse(t *testing.T) {
 	refused(t, 3, gas.ErrBarrierMismatch, "", func(t *Thread) { t.Barrier(int32(t.me / 2)) })
 	refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) { t.Notify(3); t.Wait(4) })
-	refused(t, 3, gas.ErrBarrierMismatch, "different expressions, ", func(t *Thread) { t.Barrier(-int32(t.me)) })
-	for _, id := range []int32{exitID, gasEnd} { // the end's are as good as others
-		// Which thread is the first to say so is open, and only the one that gave id knows that it is no end.
-		refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) { t.Barrier(id - 7*int32(t.me)) })
-		refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) {
-			if t.me == 1 {
-				t.Barrier(id)
-			}
-		})
+	refused(t, 3, gas.ErrBarrierMismatch, "different expressions: 0 by thread 0 at barrier_test.go:", func(t *Thread) { t.Barrier(-int32(t.me)) })
+	for _, id := range []int32{exitID, 1<<31 - 1} { // the end's, and that of package gas, are as good as others
+		refused(t, 2, gas.ErrBarrierMismatch, "different expressions: ", func(t *Thread) { t.Barrier(id - 7*int32(t.me)) })
 		onEach(t, 2, func(t *Thread) { t.Barrier(id) })
 	}
 	refused(t, 2, gas.ErrNotReady, "upc_wait without upc_notify", func(t *Thread) { t.WaitAny() })
 	refused(t, 2, gas.ErrNotReady, "after an upc_notify without its upc_wait", func(t *Thread) { t.NotifyAny(); t.BarrierAny() })
 	refused(t, 2, gas.ErrNotReady, "upc_all_alloc between upc_notify and upc_wait", func(t *Thread) { t.NotifyAny(); t.AllAlloc(1, 8) })
 	refused(t, 2, gas.ErrNotReady, "returned from main between upc_notify and upc_wait", func(t *Thread) { t.NotifyAny() })
-	refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) { // one thread has returned
+	for _, id := range []int32{5, 1<<31 - 1} { // package gas has that for a rank that has returned
+		refused(t, 2, gas.ErrBarrierMismatch, "thread 0 has returned from main while others are in a barrier: ", func(t *Thread) {
+			if t.me == 1 {
+				t.Barrier(id)
+			}
+		})
+	}
+	if err := run("shm", 2, func(t *Thread) { // a thread that has given the end's expression ends alone
 		if t.me == 1 {
-			t.Barrier(5)
+			t.Barrier(exitID)
 		}
+	}); err == nil {
+		t.Error("a thread gave a barrier the expression of the end, and the job has no error")
+	}
+	refused(t, 3, gas.ErrBarrierMismatch, "different expressions: 1 by thread 0 at barrier_test.go:", func(t *Thread) { // a thread in a call waits, too
+		if t.me == 2 {
+			t.AllFree(0)
+		}
+		t.Barrier(int32(t.me + 1))
 	})
 }

@@ -40,7 +40,10 @@ type Thread struct {
 	me, threads int
 	statics     []segment.NLA // of the objects of the table, by number
 	library     *extended.Region
-	notified    bool // between notify and wait
+	notified    bool   // between notify and wait
+	gave        uint32 // to the last barrier, if named
+	named       bool
+	joined      bool // by Join
 	status      int  // that Status gave
 	held        holds
 	nodes       []Phaseless // that are in no queue
@@ -86,6 +89,7 @@ func Join(n *gas.Node, c Config) (*Thread, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.joined = true
 	return t, n.Barrier() // calls find all threads
 }
 
@@ -125,12 +129,8 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	return t, nil
 }
 
-// exitID is the identifier of the barrier at the end of main, gasEnd that of the barrier in which a
-// rank of package gas is when its function has returned.
-const (
-	exitID = 1<<31 - 3
-	gasEnd = 1<<31 - 1
-)
+// exitID is the identifier of the barrier at the end of main.
+const exitID = 1<<31 - 3
 
 // Status has the job end with a status, if it is not 0, when all threads have returned: the
 // result of main, or the argument of exit (5.1.2.2). Of several threads' any counts.
@@ -153,7 +153,7 @@ func (t *Thread) finish() error {
 		return fmt.Errorf("upc: closing files at the end of thread %d: %w", t.me, err)
 	}
 	if err := t.n.Layers().Barriers.Barrier(exitID, 0); err != nil {
-		return t.mismatch(err, exitID, barrier.Anonymous)
+		return t.mismatch(err, given{ended: true})
 	}
 	if t.status != 0 {
 		return t.n.Exit(t.status)
@@ -193,4 +193,8 @@ func (t *Thread) together(what string) {
 }
 
 // meet is a barrier that is not the program's.
-func (t *Thread) meet() { t.must(t.n.Layers().Barriers.Barrier(0, barrier.Anonymous)) }
+func (t *Thread) meet() {
+	if err := t.n.Layers().Barriers.Barrier(0, barrier.Anonymous); err != nil {
+		t.must(t.mismatch(err, given{}))
+	}
+}
