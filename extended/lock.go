@@ -16,7 +16,7 @@ import (
 // LockSize is the size of a lock, bytes. It lies at a multiple of 8, in memory of any
 // kind that all ranks which use it may access with atomics; zeros are an unlocked lock.
 //
-//	0   state  0 unlocked, m held shared by m, above maxShared held exclusively; queued, joining: see there
+//	0   state  0 unlocked, m held shared by m, above maxShared held exclusively; queued: see there
 //	8   tail   place of the last waiter in the queue, or 0
 //	16  head   place of the first one, while it waits for those to leave who came before the queue
 //
@@ -41,6 +41,7 @@ const gone = 2
 const (
 	waiting = iota
 	granted // the lock is held for it; or, if it was away, for others by now
+	due     // the same, but no hold is in the state yet: it adds its own
 	away    // its goroutine runs other work, and is passed over
 	free    // no rank writes to it any more
 )
@@ -48,11 +49,6 @@ const (
 // queued is added to a lock's state while there is a queue, so that all requests that come enter it, and
 // for a moment twice: by the one that leaves the queue and by the next that becomes its head.
 const queued = 1 << 60
-
-// joining is in a lock's state while the head of the queue wants the lock shared. It goes, in one step, when the head gets the
-// lock, so that the head's own try to join those that hold it shared fails once it was granted: the state would be the same after one of
-// them has left and the hold was added for the head.
-const joining = 1 << 62
 
 // exclusive is the number that one exclusive hold adds to a lock's state: n+1 in Nüssle 2008, table
 // 7-3, where n bounds the shared holds, goroutines of all ranks here.
@@ -96,14 +92,6 @@ func (r remote) operand() int64 {
 		return 1
 	}
 	return exclusive + int64(r.rank()+1)<<holderShift
-}
-
-// mark is what the waiter adds to the lock's state besides as long as it is the head of the queue.
-func (r remote) mark() int64 {
-	if r&wantsShared != 0 {
-		return joining
-	}
-	return 0
 }
 
 // String prints what gas.Ptr does: "3+0x40" in a segment, "3@0x40" if exposed.
@@ -228,7 +216,7 @@ func (l Lock) Unlock() error {
 		}
 		h := remoteAt(l.rank, l.at)
 		if n := near.place(h); n.node.Load() == 0 && n.lock.CompareAndSwap(uint64(h), 0) {
-			if s := atomic.AddUint64(&w[0], -uint64(near.own)); s&^joining != queued {
+			if atomic.AddUint64(&w[0], -uint64(near.own)) != queued {
 				return nil
 			}
 			return l.grantHead()
@@ -289,8 +277,13 @@ func (l Lock) lock(limit, d int64) error {
 		}
 		ok, err = l.enter(w, limit, d)
 		if err == nil && !ok {
-			ok, err = l.await(w, seen)
-			if conc.Race && ok && err == nil {
+			var turn uint64
+			turn, ok, err = l.await(w, seen)
+			switch {
+			case !ok || err != nil:
+			case turn == due:
+				_, err = l.add(x.operand(d))
+			case conc.Race:
 				// The turn may lie in a segment, and those the detector does not see.
 				_, err = l.add(0)
 			}
@@ -343,19 +336,18 @@ func (l Lock) enter(w segment.NLA, limit, d int64) (ok bool, err error) {
 	if err := Store(x, l.rank, l.at+lockHead, uint64(own)); err != nil {
 		return false, err
 	}
-	mark := own.mark()
-	before, err := l.add(queued + mark)
+	before, err := l.add(queued)
 	if err == nil && before == 0 {
-		_, err = l.add(own.operand() - mark)
+		_, err = l.add(own.operand())
 		return err == nil, err
 	}
 	// Those that hold it shared may wait for one more, which joins them while there is any. No other comes
-	// in, so they only get fewer, and the last to leave grants it.
-	for s := before + queued + mark; err == nil && d != exclusive; {
-		if m := s % queued; s < joining || m == 0 || m > limit {
+	// in, so they only get fewer: once there is none the last to leave has seen that, and grants it.
+	for s := before + queued; err == nil && d != exclusive; {
+		if m := s % queued; m == 0 || m > limit {
 			break
 		}
-		if s, ok, err = CompareAndSwap(x, l.rank, l.at, s, s+d-mark); ok {
+		if s, ok, err = CompareAndSwap(x, l.rank, l.at, s, s+d); ok {
 			break
 		}
 	}
@@ -368,14 +360,14 @@ func (l Lock) add(d int64) (before int64, err error) {
 	return before, err
 }
 
-// await parks until w is granted the lock, or was passed over, which is not ok. seen is the state
+// await parks until w has its turn, or was passed over, which is not ok. seen is the state
 // that the try found.
-func (l Lock) await(w segment.NLA, seen int64) (ok bool, err error) {
+func (l Lock) await(w segment.NLA, seen int64) (turn uint64, ok bool, err error) {
 	k := l.x.table.getWaiter()
 	k.one[0] = w + nodeTurn
 	k.lock, k.state = remoteAt(l.rank, l.at), seen
-	i, _, err := l.x.waitWords(k, waitLock, k.one[:], 0, Ne, waiting)
-	return i >= 0, err
+	i, turn, err := l.x.waitWords(k, waitLock, k.one[:], 0, Ne, waiting)
+	return turn, i >= 0, err
 }
 
 // pass leaves the queue with waiter n, whose turn it is: it grants the lock to the one behind it, and so on if that is
@@ -401,7 +393,7 @@ func (l Lock) pass(n remote, d int64, keep bool) error {
 			if err == nil {
 				err = Store[uint64](x, n.rank(), n.nla()+nodeTurn, free)
 			}
-			if err == nil && (before+d-queued)&^joining == queued { // it is there, and waits as the head
+			if err == nil && before+d-queued == queued { // it is there, and waits as the head
 				err = l.grantHead()
 			}
 			return err
@@ -420,36 +412,34 @@ func (l Lock) pass(n remote, d int64, keep bool) error {
 		if _, err := l.add(d + n.operand()); err != nil {
 			return err
 		}
-		if ok, err := l.grant(n); ok || err != nil {
+		if ok, err := l.grant(n, granted); ok || err != nil {
 			return err
 		}
 		d = -n.operand()
 	}
 }
 
-// grant tells waiter n that the lock is held for it. It is not ok if n is away.
-func (l Lock) grant(n remote) (ok bool, err error) {
-	turn, err := Swap[uint64](l.x, n.rank(), n.nla()+nodeTurn, granted)
+// grant tells waiter n that its turn has come. It is not ok if n is away.
+func (l Lock) grant(n remote, as uint64) (ok bool, err error) {
+	turn, err := Swap(l.x, n.rank(), n.nla()+nodeTurn, as)
 	if err == nil && turn == waiting && l.x.views.near(n.rank()) {
 		l.x.ep.Wake(n.rank())
 	}
 	return turn == waiting, err
 }
 
-// grantHead gives the lock, which no rank holds, to the head of the queue.
+// grantHead has the head of the queue take the lock, which no rank holds. The head adds its hold itself: one
+// that wants the lock shared would take a hold added here for that of another, and join it (enter).
 func (l Lock) grantHead() error {
 	head, err := Load[uint64](l.x, l.rank, l.at+lockHead)
 	if err != nil {
 		return err
 	}
 	n := remote(head)
-	if _, err := l.add(n.operand() - n.mark()); err != nil {
+	if ok, err := l.grant(n, due); ok || err != nil {
 		return err
 	}
-	if ok, err := l.grant(n); ok || err != nil {
-		return err
-	}
-	return l.pass(n, -n.operand(), false)
+	return l.pass(n, 0, false)
 }
 
 func (l Lock) unlock(op string, d int64) error {
@@ -477,7 +467,7 @@ func (l Lock) unlock(op string, d int64) error {
 	} else {
 		var before int64
 		if before, err = l.add(-own); err == nil {
-			if (before-own)&^joining == queued {
+			if before-own == queued {
 				if err := l.grantHead(); err != nil {
 					return fmt.Errorf("extended: %s of lock %v: %w", op, h, err)
 				}
@@ -612,7 +602,7 @@ func (h *locks) borrow(x *Initiator) (segment.NLA, error) {
 		// it over, has found it so.
 		next, there := x.own(w)
 		turn, _ := x.own(w + nodeTurn)
-		if there && next != gone && turn != granted {
+		if there && next != gone && turn != granted && turn != due {
 			h.idle = slices.Delete(h.idle, i, i+1)
 			h.mu.Unlock()
 			return w, nil

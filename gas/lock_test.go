@@ -794,3 +794,53 @@ func TestReadersMeet(t *testing.T) {
 		}
 	}
 }
+
+// TestReaderTurns: a reader that is about to join those that hold a lock shared does not, once the last of them
+// has left and gives the lock to it. That takes a rank next to the lock, which holds it by turns exclusively and
+// shared while the reader's messages are under way. A hold that counts twice would have ranks wait for ever.
+func TestReaderTurns(t *testing.T) {
+	const rounds = 10
+	for seed := range lockSeeds {
+		lockSeed.Store(uint64(seed))
+		err := Run(Config{Conduit: "lock-sim", Ranks: 3, SegmentSize: 1 << 20}, func(n *Node) error {
+			w, err := New[LockWord](n)
+			if err != nil {
+				return err
+			}
+			w = w.On(0)
+			l := LockAt(w)
+			turn := func(lock, unlock func(*Node) error, looks int) error {
+				if err := lock(n); err != nil {
+					return err
+				}
+				for range looks { // each takes some microseconds
+					if _, err := Load(n, Field(w.On(1), func(w *LockWord) *uint64 { return &w.tail })); err != nil {
+						return err
+					}
+				}
+				return unlock(n)
+			}
+			for i := range rounds {
+				if n.Rank() == 0 {
+					err = turn(l.Lock, l.Unlock, 1+(seed+i)%3)
+				}
+				if err == nil {
+					err = turn(l.RLock, l.RUnlock, (seed/3+i)%3)
+				}
+				if err != nil {
+					return fmt.Errorf("round %d: %w", i, err)
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			if left, err := w.Get(n); err != nil || left.state != 0 || left.tail != 0 {
+				return fmt.Errorf("%+v is left (%w)", left, err)
+			}
+			return n.Barrier()
+		})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}

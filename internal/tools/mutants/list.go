@@ -1001,11 +1001,11 @@ var mutants = []mutant{
 		new: "err == nil && d > exclusive; {",
 	},
 	{
-		name:   "lock-reader-twice",
-		defect: "a reader joins those inside though the lock was granted to it meanwhile",
+		name:   "lock-head-held",
+		defect: "the hold of a queue's head is added before the head is told, so that a reader joins itself",
 		file:   "extended/lock.go", test: "extended ^TestReaderJoinsOnce$",
-		old: "s < joining || m == 0",
-		new: "m == 0",
+		old: "\tif ok, err := l.grant(n, due); ok || err != nil {",
+		new: "\tif _, err := l.add(n.operand()); err != nil {\n\t\treturn err\n\t}\n\tif ok, err := l.grant(n, granted); ok || err != nil {",
 	},
 	{
 		name:   "lock-passes-nobody-over",
