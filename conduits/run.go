@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/argon-go/argon/internal/job/live"
 )
@@ -22,6 +23,25 @@ type Runner interface {
 	// Interrupt is Fail for any goroutine, where Fail is for what Run and Go started. It may
 	// take effect later, and takes none if the job ends before.
 	Interrupt(err error)
+	// Sleep has the calling thread do nothing for d; it answers no peer meanwhile.
+	Sleep(d time.Duration)
+}
+
+// Sleep has the calling thread do nothing for d of ep's clock. It answers messages meanwhile, but where the conduit has
+// other ranks run.
+func Sleep(ep Endpoint, d time.Duration) {
+	if r, ok := As[Runner](ep); ok {
+		r.Sleep(d)
+		return
+	}
+	for end := ep.Now() + d; ; {
+		ep.Poll()
+		left := end - ep.Now()
+		if left <= 0 {
+			return
+		}
+		time.Sleep(min(left, time.Millisecond))
+	}
 }
 
 // Run calls rank(i) for each of eps at the same time and returns when all calls

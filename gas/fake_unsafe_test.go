@@ -230,6 +230,8 @@ func (r *runByFake) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 
 func (r *runByFake) Interrupt(err error) { r.Fail(err) }
 
+func (r *runByFake) Sleep(time.Duration) {}
+
 func (r *runByFake) GoRank(f func()) {
 	r.run.more.Add(1)
 	r.run.wg.Go(f)

@@ -473,7 +473,7 @@ func (e *Endpoint) receive(id uint32) {
 	payload := m.data
 	if m.kind == kindLong {
 		var ok bool
-		if payload, ok = e.landed(id, m); !ok {
+		if payload, ok = landed(e, id, m); !ok {
 			return
 		}
 	}
@@ -500,7 +500,7 @@ func (e *Endpoint) receive(id uint32) {
 // ranks that wait.
 //
 //go:noinline
-func (e *Endpoint) landed(id uint32, m *message) (payload []byte, ok bool) {
+func landed(e *Endpoint, id uint32, m *message) (payload []byte, ok bool) {
 	payload, err := e.reach(int(m.src), m.to, uint64(len(m.data)), segment.RightWrite)
 	if err != nil {
 		e.j.refuse(id, err) // withdrawn since the data was put
@@ -526,6 +526,9 @@ func Compute(e *Endpoint, d time.Duration) {
 	th.stop()
 	e.clock = max(e.clock, at)
 }
+
+// Sleep is Compute.
+func (e *Endpoint) Sleep(d time.Duration) { Compute(e, d) }
 
 // Idle returns false, for park: waiting costs nothing here.
 func (e *Endpoint) Idle(int) bool { return false }

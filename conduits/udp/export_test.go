@@ -32,6 +32,8 @@ func (e *simulated) GoRank(f func()) { e.s.GoRank(f) }
 
 func (e *simulated) Interrupt(err error) { e.Fail(err) }
 
+func (e *simulated) Sleep(d time.Duration) { e.s.Sleep(d) }
+
 var _ conduits.Runner = (*simulated)(nil)
 
 // Plain is the mode of datagrams that nothing protects, not even seal's header.

@@ -9,10 +9,12 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
 
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys/origin"
 )
 
@@ -25,13 +27,20 @@ type C struct {
 	tok    *int8  // where strtok goes on
 	now    func() time.Duration
 	Err    Errno
+
+	messages map[string]*int8 // of strerror
+	opts     *options
+	environ  **int8
+	calendar unsafe.Pointer // what gmtime gives, and then asctime
+	atexit   []func()
+	handlers *conc.Map[int32, handler] // which signals read that are handled beside the thread
 }
 
 // New is a thread's library. now is the clock of the thread's job, which may be a simulated
 // one.
 func New(now func() time.Duration) C {
 	p := mapMemory(stackSize)
-	return C{stack: stack{base: p, end: unsafe.Add(p, stackSize), top: p}, seed: 1, now: now}
+	return C{stack: stack{base: p, end: unsafe.Add(p, stackSize), top: p}, seed: 1, now: now, handlers: conc.NewMap[int32, handler]()}
 }
 
 // exit is the value that function exit panics with.
@@ -41,11 +50,17 @@ type exit struct {
 }
 
 // Exit is exit: it ends the thread's main.
-func (c *C) Exit(status int32) { panic(exit{status: status}) }
+func (c *C) Exit(status int32) {
+	leave(c)
+	panic(exit{status: status})
+}
 
 // Abort is abort (C99, 7.20.4.1).
 func (c *C) Abort() {
 	c.Flush()
+	if h, _ := c.handlers.Load(6); h.fn != nil && uintptr(h.raw) != 1 {
+		h.fn(6)
+	}
 	fmt.Fprintln(os.Stderr, "aborted")
 	panic(exit{134, true})
 }
@@ -68,6 +83,15 @@ func (c *C) Run(main func() int32) (status int32, aborted bool) {
 		case exit:
 			status, aborted = e.status, e.aborted
 		case runtime.Error:
+			number := int32(11)
+			if strings.Contains(e.Error(), "divide") {
+				number = 8
+			}
+			if h, _ := c.handlers.Load(number); h.fn != nil && uintptr(h.raw) != 1 {
+				status, aborted = 128+number, true
+				interrupted(c, number)
+				return
+			}
 			panic(fmt.Errorf("%s: %w", origin.Caller(), e))
 		case string: // this package's
 			panic(origin.Caller() + ": " + e)
@@ -75,7 +99,18 @@ func (c *C) Run(main func() int32) (status int32, aborted bool) {
 			panic(e)
 		}
 	}()
-	return main(), false
+	status = main()
+	leave(c)
+	return status, false
+}
+
+// leave calls what atexit has been given.
+func leave(c *C) {
+	for n := len(c.atexit); n > 0; n = len(c.atexit) {
+		f := c.atexit[n-1]
+		c.atexit = c.atexit[:n-1]
+		f()
+	}
 }
 
 // Errno is errno (C99, 7.5).
@@ -134,29 +169,29 @@ func (c *C) Lrand48() int64 { return int64(c.next48() >> 17) }
 func (c *C) Srand48(seed int64) { c.rand48 = uint64(uint32(seed))<<16 | 0x330e }
 
 // Abs is abs (C99, 7.20.6.1).
-func (c *C) Abs(v int32) int32 { return max(v, -v) }
+func Abs(v int32) int32 { return max(v, -v) }
 
 // Labs is labs (C99, 7.20.6.1).
-func (c *C) Labs(v int64) int64 { return max(v, -v) }
+func Labs(v int64) int64 { return max(v, -v) }
 
 // Llabs is llabs (C99, 7.20.6.1).
-func (c *C) Llabs(v int64) int64 { return max(v, -v) }
+func Llabs(v int64) int64 { return max(v, -v) }
 
 // Ldexp is ldexp (C99, 7.12.6.6).
-func (c *C) Ldexp(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
+func Ldexp(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
 
 // Scalbn is scalbn (C99, 7.12.6.13).
-func (c *C) Scalbn(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
+func Scalbn(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
 
 // Frexp is frexp (C99, 7.12.6.4).
-func (c *C) Frexp(f float64, n *int32) float64 {
+func Frexp(f float64, n *int32) float64 {
 	f, e := math.Frexp(f)
 	*n = int32(e)
 	return f
 }
 
 // Modf is modf (C99, 7.12.6.12).
-func (c *C) Modf(f float64, whole *float64) float64 {
+func Modf(f float64, whole *float64) float64 {
 	*whole = math.Trunc(f)
 	if math.IsInf(f, 0) {
 		return math.Copysign(0, f)
@@ -165,19 +200,19 @@ func (c *C) Modf(f float64, whole *float64) float64 {
 }
 
 // Ilogb is ilogb (C99, 7.12.6.5).
-func (c *C) Ilogb(f float64) int32 { return int32(max(math.Ilogb(f), math.MinInt32)) }
+func Ilogb(f float64) int32 { return int32(max(math.Ilogb(f), math.MinInt32)) }
 
 // Lround is lround (C99, 7.12.9.7).
-func (c *C) Lround(f float64) int64 { return int64(math.Round(f)) }
+func Lround(f float64) int64 { return int64(math.Round(f)) }
 
 // Llround is llround (C99, 7.12.9.7).
-func (c *C) Llround(f float64) int64 { return int64(math.Round(f)) }
+func Llround(f float64) int64 { return int64(math.Round(f)) }
 
 // Lrint is lrint (C99, 7.12.9.5).
-func (c *C) Lrint(f float64) int64 { return int64(math.RoundToEven(f)) }
+func Lrint(f float64) int64 { return int64(math.RoundToEven(f)) }
 
 // Llrint is llrint (C99, 7.12.9.5).
-func (c *C) Llrint(f float64) int64 { return int64(math.RoundToEven(f)) }
+func Llrint(f float64) int64 { return int64(math.RoundToEven(f)) }
 
 // Lgamma is lgamma (C99, 7.12.8.3).
 func Lgamma(f float64) float64 {

@@ -150,9 +150,14 @@ func (c *C) Fopen(name, mode *int8) unsafe.Pointer {
 		flags = flags&^os.O_WRONLY | os.O_RDWR
 	}
 	f, err := os.OpenFile(string(text(name)), flags, 0o666)
-	if err != nil {
+	if c.Err.Status(err) != 0 {
 		return nil
 	}
+	return newStream(c, f)
+}
+
+// newStream is a FILE of f.
+func newStream(c *C, f *os.File) unsafe.Pointer {
 	p := allocate(uint64(unsafe.Sizeof(File{})))
 	if p == nil {
 		f.Close()
@@ -301,7 +306,7 @@ func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
 	}
 	s.flush()
 	s.still()
-	if _, err := s.f.Seek(offset, int(whence)); err != nil {
+	if _, err := s.f.Seek(offset, int(whence)); c.Err.Status(err) != 0 {
 		return eof
 	}
 	s.eof = false
@@ -324,15 +329,80 @@ func (c *C) Ftell(p unsafe.Pointer) int64 {
 	return at
 }
 
+// Clearerr is clearerr (C99, 7.19.10.1).
+func Clearerr(c *C, p unsafe.Pointer) {
+	if s, done := find(p); s != nil {
+		s.eof, s.bad = false, false
+		done()
+	}
+}
+
+// Tmpfile is tmpfile (C99, 7.19.4.3).
+func Tmpfile(c *C) unsafe.Pointer {
+	f, err := os.CreateTemp("", "upc-")
+	if c.Err.Status(err) != 0 {
+		return nil
+	}
+	os.Remove(f.Name()) // its file lasts until it is closed
+	return newStream(c, f)
+}
+
+// Freopen is freopen (C99, 7.19.5.4), but of the standard streams, which threads share.
+func Freopen(c *C, name, mode *int8, p unsafe.Pointer) unsafe.Pointer {
+	q := c.Fopen(name, mode)
+	if (*File)(p).Fd < 3 || q == nil {
+		return nil
+	}
+	streams.Lock()
+	was, now := streams.all[(*File)(p)], streams.all[(*File)(q)]
+	streams.all[(*File)(p)] = now
+	delete(streams.all, (*File)(q))
+	streams.Unlock()
+	if was != nil {
+		was.flush()
+		was.f.Close()
+	}
+	c.Free(q)
+	return p
+}
+
+// Getline is getline (POSIX).
+func Getline(c *C, line **int8, size *uint64, p unsafe.Pointer) int64 {
+	s, done := find(p)
+	defer done()
+	if s == nil {
+		return eof
+	}
+	var text []byte
+	for b := byte(0); b != '\n'; {
+		var err error
+		if b, err = s.ReadByte(); err != nil {
+			break
+		}
+		text = append(text, b)
+	}
+	if len(text) == 0 {
+		return eof
+	}
+	if n := uint64(len(text)) + 1; *line == nil || *size < n {
+		*size = max(n, 120)
+		*line = (*int8)(c.Realloc(unsafe.Pointer(*line), *size))
+	}
+	c.store(*line, text)
+	return int64(len(text))
+}
+
+// Setvbuf is setvbuf (C99, 7.19.5.6): the stream keeps its own buffer, without which nothing else is written.
+func Setvbuf(c *C, _ unsafe.Pointer, _ *int8, mode int32, _ uint64) int32 {
+	return -Bool(mode < 0 || mode > 2)
+}
+
 // Rewind is rewind (C99, 7.19.9.5).
 func (c *C) Rewind(p unsafe.Pointer) { c.Fseek(p, 0, io.SeekStart) }
 
 // Remove is remove (C99, 7.19.4.1).
 func (c *C) Remove(name *int8) int32 {
-	if os.Remove(string(text(name))) != nil {
-		return eof
-	}
-	return 0
+	return c.Err.Status(os.Remove(string(text(name))))
 }
 
 // Fscanf is fscanf (C99, 7.19.6.2).

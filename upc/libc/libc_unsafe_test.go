@@ -182,28 +182,28 @@ func TestNumbers(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	var e int32
 	var whole float64
-	frexp := func(f float64) string { f = c.Frexp(f, &e); return fmt.Sprint(f, e) }
-	modf := func(f float64) string { f = c.Modf(f, &whole); return fmt.Sprint(f, whole, math.Signbit(f)) }
+	frexp := func(f float64) string { f = Frexp(f, &e); return fmt.Sprint(f, e) }
+	modf := func(f float64) string { f = Modf(f, &whole); return fmt.Sprint(f, whole, math.Signbit(f)) }
 	for _, x := range []struct {
 		what      string
 		got, want any
 	}{
-		{"abs", c.Abs(-5), int32(5)},
-		{"labs", c.Labs(-5), int64(5)},
-		{"llabs", c.Llabs(5), int64(5)},
-		{"ldexp", c.Ldexp(0.75, 3), 6.0},
-		{"scalbn", c.Scalbn(3, -1), 1.5},
+		{"abs", Abs(-5), int32(5)},
+		{"labs", Labs(-5), int64(5)},
+		{"llabs", Llabs(5), int64(5)},
+		{"ldexp", Ldexp(0.75, 3), 6.0},
+		{"scalbn", Scalbn(3, -1), 1.5},
 		{"frexp", frexp(6), "0.75 3"},
 		{"frexp of 0", frexp(0), "0 0"},
 		{"modf", modf(-2.5), "-0.5 -2 true"},
 		{"modf of a whole", modf(-3), "-0 -3 true"},
 		{"modf of an infinity", modf(inf), "0 +Inf false"},
-		{"ilogb", c.Ilogb(10), int32(3)},
-		{"ilogb of 0", c.Ilogb(0), int32(math.MinInt32)},
-		{"lround", c.Lround(-2.5), int64(-3)},
-		{"llround", c.Llround(0.5), int64(1)},
-		{"lrint", c.Lrint(2.5), int64(2)},
-		{"llrint", c.Llrint(-3.5), int64(-4)},
+		{"ilogb", Ilogb(10), int32(3)},
+		{"ilogb of 0", Ilogb(0), int32(math.MinInt32)},
+		{"lround", Lround(-2.5), int64(-3)},
+		{"llround", Llround(0.5), int64(1)},
+		{"lrint", Lrint(2.5), int64(2)},
+		{"llrint", Llrint(-3.5), int64(-4)},
 		{"lgamma", Lgamma(5), math.Log(24)},
 		{"round", Round(-0.5), -1.0},
 		{"Float", Float(inf), inf},

@@ -20,6 +20,7 @@ const (
 	stackSize = 256 << 20
 	header    = 16 // before a block: its size, and what says that it is one
 	inUse     = 0x6172676f6e2d6d65
+	inside    = 0x6172676f6e2d696e // the header of what lies in a block: how far from its beginning
 )
 
 // heap is the memory of malloc and of everything with static storage.
@@ -66,12 +67,16 @@ func allocate(size uint64) unsafe.Pointer {
 	return unsafe.Add(p, header)
 }
 
-// blockSize is the size of the block at p.
-func blockSize(what string, p unsafe.Pointer) uint64 {
+// block is where the block begins that p lies in, and how many bytes of it there are from p on.
+func block(what string, p unsafe.Pointer) (begin unsafe.Pointer, size uint64) {
 	off := uintptr(p) - uintptr(heap.base)
 	if heap.base != nil && off >= header && off < heapSize {
-		if h := (*[2]uint64)(unsafe.Add(p, -header)); h[1] == inUse {
-			return h[0]
+		switch h := (*[2]uint64)(unsafe.Add(p, -header)); h[1] {
+		case inUse:
+			return p, h[0]
+		case inside:
+			begin := unsafe.Add(p, -int(h[0]))
+			return begin, (*[2]uint64)(unsafe.Add(begin, -header))[0] - h[0]
 		}
 	}
 	panic(fmt.Sprintf("libc: %s(%p): invalid pointer, or freed before", what, p))
@@ -97,7 +102,7 @@ func (c *C) Realloc(p unsafe.Pointer, size uint64) unsafe.Pointer {
 	if p == nil {
 		return c.Malloc(size)
 	}
-	old := blockSize("realloc", p)
+	_, old := block("realloc", p)
 	q := c.Malloc(size)
 	if q != nil {
 		bulk.Copy(unsafe.Slice((*byte)(q), size), unsafe.Slice((*byte)(p), old))
@@ -111,7 +116,7 @@ func (c *C) Free(p unsafe.Pointer) {
 	if p == nil {
 		return
 	}
-	blockSize("free", p)
+	p, _ = block("free", p)
 	heap.Lock()
 	defer heap.Unlock()
 	p = unsafe.Add(p, -header)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/bulk"
@@ -202,9 +203,12 @@ func (c *C) Atoll(s *int8) int64 { return c.Atol(s) }
 
 // Strtol is strtol (C99, 7.20.1.4).
 func (c *C) Strtol(s *int8, end **int8, base int32) int64 {
-	u, neg, _, n := numberAt(text(s), int(base))
+	u, neg, over, n := numberAt(text(s), int(base))
 	if end != nil {
 		*end = At(s, i64(n))
+	}
+	if over || u > math.MaxInt64 && !(neg && u == 1<<63) {
+		c.Err.Status(syscall.ERANGE)
 	}
 	return signed(u, neg)
 }
@@ -216,7 +220,7 @@ func (c *C) Strtoll(s *int8, end **int8, base int32) int64 { return c.Strtol(s, 
 func (c *C) Strtoull(s *int8, end **int8, base int32) uint64 { return c.Strtoul(s, end, base) }
 
 // Strtof is strtof (C99, 7.20.1.3).
-func (c *C) Strtof(s *int8, end **int8) float32 { return float32(floating(s, end, 32)) }
+func (c *C) Strtof(s *int8, end **int8) float32 { return float32(floating(c, s, end, 32)) }
 
 // Strtoul is strtoul: -1 is ULONG_MAX, as C has it.
 func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
@@ -224,14 +228,17 @@ func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
 	if end != nil {
 		*end = At(s, i64(n))
 	}
+	if over {
+		c.Err.Status(syscall.ERANGE)
+	}
 	return unsigned(u, neg, over)
 }
 
 // Strtod is strtod (C99, 7.20.1.3).
-func (c *C) Strtod(s *int8, end **int8) float64 { return floating(s, end, 64) }
+func (c *C) Strtod(s *int8, end **int8) float64 { return floating(c, s, end, 64) }
 
 // floating is strtod of a number of so many bits.
-func floating(s *int8, end **int8, bits int) float64 {
+func floating(c *C, s *int8, end **int8, bits int) float64 {
 	b := text(s)
 	t := strings.TrimLeft(string(b), " \t\n\v\f\r")
 	skip := len(b) - len(t)
@@ -249,6 +256,9 @@ func floating(s *int8, end **int8, bits int) float64 {
 			v, err = math.Copysign(math.NaN(), float64(','-int(t[0]))), nil
 		}
 		if err == nil || math.IsInf(v, 0) {
+			if err != nil {
+				c.Err.Status(syscall.ERANGE)
+			}
 			f = v
 			break
 		}

@@ -149,6 +149,7 @@ type Sym struct {
 	Locals []*Sym
 	Gotos  bool // of a Function: it has labels that are used
 	Calls  bool // it calls functions
+	Stack  bool // of a Function: it takes memory of the stack that is given back when it returns
 	Header bool // declared by a header of the compiler
 
 	Go string // name in the generated code, for package gen

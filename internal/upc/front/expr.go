@@ -309,6 +309,7 @@ func (p *parser) call(f *Node, at Pos) *Node {
 	}
 	if p.fn != nil {
 		p.fn.Calls = true
+		p.fn.Stack = p.fn.Stack || name == "function 'alloca'"
 		if name == "function '__upc_va_start'" && !p.fn.Type.Variadic {
 			p.errorf(f.Pos, "'va_start' used in function with fixed arguments")
 		}

@@ -22,8 +22,8 @@ func init() {
 	}
 }
 
-// attributes reads all __attribute__ and _Alignas that stand here into a.
-func (p *parser) attributes(a *attributes) {
+// read reads all __attribute__ and _Alignas that stand here.
+func (a *attributes) read(p *parser) {
 	for {
 		switch t := p.tok(); {
 		case t.is("_Alignas"):
@@ -33,7 +33,7 @@ func (p *parser) attributes(a *attributes) {
 			if p.startsType(p.tok()) {
 				a.aligned = max(a.aligned, p.typeName().Align())
 			} else {
-				p.alignment(a, t.pos)
+				a.alignment(p, t.pos)
 			}
 			p.expect(")")
 		case t.is("__attribute__"):
@@ -43,7 +43,7 @@ func (p *parser) attributes(a *attributes) {
 			p.expect("(")
 			for !p.accept(")") {
 				if !p.accept(",") {
-					p.attribute(a)
+					a.one(p)
 				}
 			}
 			p.expect(")")
@@ -54,7 +54,7 @@ func (p *parser) attributes(a *attributes) {
 }
 
 // alignment reads that which an attribute asks for.
-func (p *parser) alignment(a *attributes, at Pos) {
+func (a *attributes) alignment(p *parser, at Pos) {
 	n := p.constant("requested alignment is not an integer constant")
 	if n < 0 || n&(n-1) != 0 || n > 1<<28 {
 		p.errorf(at, "requested alignment is not a positive power of 2")
@@ -63,8 +63,8 @@ func (p *parser) alignment(a *attributes, at Pos) {
 	a.aligned = max(a.aligned, n)
 }
 
-// attribute reads one attribute.
-func (p *parser) attribute(a *attributes) {
+// one reads one attribute.
+func (a *attributes) one(p *parser) {
 	t := p.next()
 	name := t.text
 	if s, ok := strings.CutPrefix(name, "__"); ok {
@@ -76,7 +76,7 @@ func (p *parser) attribute(a *attributes) {
 	case name == "packed":
 		a.packed = true
 	case name == "aligned" && p.accept("("):
-		p.alignment(a, t.pos)
+		a.alignment(p, t.pos)
 		p.expect(")")
 		return
 	case name == "aligned":
@@ -99,7 +99,7 @@ func (p *parser) attribute(a *attributes) {
 }
 
 // packing is #pragma pack.
-func (p *parser) packing(at Pos, text string) {
+func packing(p *parser, at Pos, text string) {
 	args := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t(),", r) })
 	push := len(args) > 0 && args[0] == "push"
 	pop := len(args) > 0 && args[0] == "pop"
@@ -145,7 +145,7 @@ type member struct {
 }
 
 // layOut gives the members of s their places, as gcc does on x86-64.
-func (p *parser) layOut(s *StructInfo, list []member, a *attributes) {
+func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
 	limit := int64(0) // of the members' alignment
 	if n := len(p.pack); n > 0 {
 		limit = p.pack[n-1]

@@ -34,6 +34,9 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 	for p.tok().kind != tEOF {
 		p.external()
 	}
+	p.unit.Syms = slices.DeleteFunc(p.unit.Syms, func(s *Sym) bool { // what a header has besides
+		return s.Header && s.Defined && s.Static && !s.Used
+	})
 	for _, s := range p.unit.Syms { // tentative definitions (C99 6.9.2)
 		switch {
 		case s.Storage != Global || !s.Defined || s.Type.Complete():
@@ -122,7 +125,7 @@ func (p *parser) pragma(t token) {
 	case "c_code", "upc_code":
 	default:
 		if rest, ok := strings.CutPrefix(t.text, "pack"); ok {
-			p.packing(t.pos, rest)
+			packing(p, t.pos, rest)
 			return
 		}
 		p.errorf(t.pos, "unknown #pragma upc %s", t.text)
@@ -388,7 +391,7 @@ func (p *parser) declspecs(classes bool) specs {
 			s.static = t.text == "static"
 		case "inline", "_Noreturn", "__extension__":
 		case "__attribute__", "_Alignas":
-			p.attributes(&s.attrs)
+			s.attrs.read(p)
 			continue
 		case "__thread", "_Thread_local": // all variables are a thread's own
 		case "_Complex", "_Imaginary":
@@ -483,7 +486,7 @@ func (p *parser) structure() *Type {
 		kind = Union
 	}
 	var attrs attributes
-	p.attributes(&attrs)
+	attrs.read(p)
 	var t *Type
 	var tag string
 	at := word.pos
@@ -518,13 +521,15 @@ func (p *parser) structure() *Type {
 	var list []member
 	for !p.accept("}") {
 		if p.at("_Static_assert") {
-			p.staticAssert()
+			staticAssert(p)
 			continue
 		}
 		d := p.declspecs(false)
 		if p.at(";") {
 			if k := d.typ.Kind; (k == Struct || k == Union) && d.typ.Info.Tag == "" {
-				p.complete(d.typ, d.pos)
+				if !d.typ.Complete() {
+					p.fatalf(d.pos, "an unnamed member has incomplete type")
+				}
 				f := &Field{Name: "unnamed" + strconv.Itoa(len(s.Fields)), Type: d.typ, Pos: d.pos, Unnamed: true}
 				s.Fields = append(s.Fields, f)
 				list = append(list, member{f, d.attrs})
@@ -557,7 +562,7 @@ func (p *parser) structure() *Type {
 				p.bitField(f)
 			}
 			m := member{f, d.attrs}
-			p.attributes(&m.attributes)
+			m.attributes.read(p)
 			list = append(list, m)
 			if f.Name != "" {
 				s.Fields = append(s.Fields, f)
@@ -568,8 +573,8 @@ func (p *parser) structure() *Type {
 		}
 		p.expect(";")
 	}
-	p.attributes(&attrs)
-	p.layOut(s, list, &attrs)
+	attrs.read(p)
+	s.layOut(p, list, &attrs)
 	if s.Size == 0 {
 		p.errorf(at, "not supported: structures without members")
 	}
@@ -1011,7 +1016,7 @@ func (p *parser) external() {
 		p.unexpected("expected declaration specifiers")
 	}
 	if p.at("_Static_assert") {
-		p.staticAssert()
+		staticAssert(p)
 		return
 	}
 	d := p.declspecs(true)
@@ -1020,7 +1025,7 @@ func (p *parser) external() {
 	}
 	for first := true; ; first = false {
 		t, name := p.declarator(d.typ, false)
-		p.attributes(&d.attrs)
+		d.attrs.read(p)
 		if first && t.Kind == Func && p.at("{") && !d.typedef {
 			p.function(d, t, name)
 			return
@@ -1034,7 +1039,7 @@ func (p *parser) external() {
 }
 
 // staticAssert reads _Static_assert.
-func (p *parser) staticAssert() {
+func staticAssert(p *parser) {
 	at := p.next().pos
 	p.expect("(")
 	n := p.constant("expression in static assertion is not an integer constant")
@@ -1049,15 +1054,8 @@ func (p *parser) staticAssert() {
 	}
 }
 
-// complete checks that an unnamed member's type is complete.
-func (p *parser) complete(t *Type, at Pos) {
-	if !t.Complete() {
-		p.fatalf(at, "an unnamed member has incomplete type")
-	}
-}
-
-// attributed is a declaration's type with what its attributes say.
-func (p *parser) attributed(d *specs, t *Type, name token) *Type {
+// attributed is the declaration's type t with what its attributes say.
+func (d *specs) attributed(p *parser, t *Type, name token) *Type {
 	a := d.attrs
 	if a.packed {
 		p.warnf(a.pos, "'packed' attribute ignored: it belongs behind the } of a structure")
@@ -1075,7 +1073,7 @@ func (p *parser) attributed(d *specs, t *Type, name token) *Type {
 // declaration enters one declarator, with its initialiser, and returns what a block does
 // for it, or nil.
 func (p *parser) declaration(d specs, t *Type, name token) *Node {
-	t = p.attributed(&d, t, name)
+	t = d.attributed(p, t, name)
 	s := &Sym{Name: name.text, Pos: name.pos, Type: t, Static: d.static, Func: p.fn, Header: name.pos.File[0] == '<'}
 	switch {
 	case d.typedef:

@@ -33,7 +33,7 @@ func (p *parser) item() []*Node {
 		return []*Node{p.statement()}
 	}
 	if p.at("_Static_assert") {
-		p.staticAssert()
+		staticAssert(p)
 		return nil
 	}
 	d := p.declspecs(true)
@@ -43,7 +43,7 @@ func (p *parser) item() []*Node {
 	}
 	for {
 		ty, name := p.declarator(d.typ, false)
-		p.attributes(&d.attrs)
+		d.attrs.read(p)
 		if ty.Kind == Func && p.at("{") {
 			p.fatalf(name.pos, "not supported: nested functions")
 		}

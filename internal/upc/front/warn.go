@@ -46,6 +46,8 @@ func (p *parser) suspect(n *Node) {
 		if a := n.List[0]; a.Op == Num && a.I == 0 {
 			p.warnf(n.List[0].Pos, "null argument of %s", name)
 		}
+	case "upc_local_alloc":
+		p.warnf(n.Pos, "upc_local_alloc(n, size) is of UPC 1.1; upc_alloc(n * size) has replaced it")
 	case "upc_memcpy", "upc_memput", "upc_memset", "upc_memget":
 		p.overrun(n, name)
 	}

@@ -209,6 +209,9 @@ func (g *gen) place(n *front.Node) exp {
 	case front.Var:
 		s := n.Sym
 		switch {
+		case s.Storage == front.Global && s.Go == "":
+			r, _ := opt.LibraryVariable(s)
+			return ir.Deref(ir.Form(ir.Call, ir.PackagesOf(r.Go), r.Go))
 		case s.Storage == front.Global:
 			if g.fn != nil {
 				g.statics = true

@@ -13,14 +13,14 @@ import (
 // piece is text of a form, and what follows it.
 type piece struct {
 	text     string
-	verb     byte // 0, or: $ an argument, * all, and f, s and p of an argument, as library.txt has them
+	verb     byte // 0, or: $ an argument, * all, t, and f, s, r and p of an argument, as library.txt has them
 	arg      int
 	operator bool // a selector follows the argument
 }
 
 var (
-	verbs  = regexp.MustCompile(`\$(\*|([fsp]?)([1-9]))`)
-	noCall = regexp.MustCompile(`^(float32|int32|uint64|rt\.Phaseless)\(|^\w+$`) // a conversion or a variable, which is no statement of Go
+	verbs  = regexp.MustCompile(`\$(\*|t|([fsrp]?)([1-9]))`)
+	noCall = regexp.MustCompile(`^(u?int(32|64)|float(32|64)|rt\.Phaseless)\(|^\w+$`) // a conversion or a variable, which is no statement of Go
 )
 
 // pieces are those of the Go that library.txt has for a function.
@@ -67,6 +67,14 @@ func (g *gen) library(n *front.Node, values []exp) exp {
 			list = append(list, v)
 		case 'f', 's':
 			list = append(list, g.callback(n.List[p.arg], values[p.arg], p.verb == 's'))
+		case 'r':
+			v := values[p.arg]
+			if !constant(n.List[p.arg]) {
+				v = recast(goPtr, v)
+			}
+			list = append(list, v)
+		case 't':
+			list = append(list, g.goType(n.Type))
 		case 'p':
 			list = append(list, packed(n.List[p.arg]))
 		}
@@ -161,7 +169,7 @@ func (g *gen) callback(f *front.Node, arg exp, sorts bool) exp {
 		params = append(params, ir.Param{Name: a.String(), Type: g.goType(p)})
 		args = append(args, a)
 	}
-	fn := ir.Function(params, g.goType(t.Elem), ir.CallOf(arg, args...))
+	fn := ir.Function(params, g.result(t), ir.CallOf(arg, args...))
 	if !sorts {
 		return fn
 	}

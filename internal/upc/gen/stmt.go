@@ -57,7 +57,7 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	var top, body ir.Block
 	g.out = &body
 	// local is a variable on the stack of package libc.
-	stack := false
+	stack := s.Stack
 	local := func(v *front.Sym, note string) *ir.Stmt {
 		stack = true
 		d := ir.Define(ir.Name(v.Go), ir.CallOf(ir.Generic("libc.Local", g.goType(v.Type)), ir.Address(ir.Name("upc.c"))))

@@ -390,8 +390,11 @@ func Literals(t Type, list ...Expr) Expr {
 	return expr(Composite, 7, append(parts, "}")...)
 }
 
-// Function is a function whose body returns result.
+// Function is a function whose body returns result, or computes it if there is no type.
 func Function(params []Param, t Type, result Expr) Expr {
+	if t.text == "" {
+		return expr(Func, 7, FuncOf(params, t), " { ", result, " }")
+	}
 	return expr(Func, 7, FuncOf(params, t), " { return ", result, " }")
 }
 

@@ -48,6 +48,12 @@ func init() {
 	}
 }
 
+// LibraryVariable is the row of a variable of the library, of which Go is a pointer.
+func LibraryVariable(s *front.Sym) (Routine, bool) {
+	r, ok := library[s.Name]
+	return r, ok && s.Header
+}
+
 // RoutineOf is the function of the library that a call is of.
 func RoutineOf(n *front.Node) (Routine, bool) {
 	if f := n.L; f.Op == front.Decay && f.L.Op == front.Var && f.L.Sym.Header && f.L.Sym.Go == "" {

@@ -14,4 +14,6 @@ int ispunct(int c);
 int isxdigit(int c);
 int toupper(int c);
 int tolower(int c);
+#define isascii(c) (((c) & ~127) == 0)
+#define toascii(c) ((c) & 127)
 #endif

@@ -18,4 +18,10 @@
 #define LLONG_MIN LONG_MIN
 #define LLONG_MAX LONG_MAX
 #define ULLONG_MAX ULONG_MAX
+#define MB_LEN_MAX 1
+#define PATH_MAX 4096
+#define NAME_MAX 255
+#define HOST_NAME_MAX 64
+#define LINE_MAX 2048
+#define SSIZE_MAX LONG_MAX
 #endif

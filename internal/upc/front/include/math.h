@@ -143,4 +143,79 @@ int __upc_isinf(double x);
 #define M_SQRT1_2 0.70710678118654752440
 #define M_E 2.7182818284590452354
 #define M_SQRT2 1.41421356237309504880
+typedef float float_t;
+typedef double double_t;
+#define FP_NAN 0
+#define FP_INFINITE 1
+#define FP_ZERO 2
+#define FP_SUBNORMAL 3
+#define FP_NORMAL 4
+#define MATH_ERRNO 1
+#define MATH_ERREXCEPT 2
+#define math_errhandling MATH_ERREXCEPT
+#define FP_ILOGB0 (-2147483647 - 1)
+#define FP_ILOGBNAN 2147483647
+#define HUGE_VALF INFINITY
+#define HUGE_VALL HUGE_VAL
+#define MAXFLOAT 3.40282347e+38F
+int __upc_fpclassify(double x);
+#define fpclassify(x) __upc_fpclassify(x)
+#define isnormal(x) (__upc_fpclassify(x) == FP_NORMAL)
+#define isunordered(x, y) (isnan(x) || isnan(y))
+#define isgreater(x, y) ((x) > (y))
+#define isgreaterequal(x, y) ((x) >= (y))
+#define isless(x, y) ((x) < (y))
+#define islessequal(x, y) ((x) <= (y))
+#define islessgreater(x, y) ((x) < (y) || (x) > (y))
+#define finite(x) __upc_isfinite(x)
+double j0(double x);
+double j1(double x);
+double y0(double x);
+double y1(double x);
+double nan(const char *tag);
+#define cbrtl cbrt
+#define hypotl hypot
+#define truncl trunc
+#define rintl rint
+#define nearbyintl nearbyint
+#define lroundl lround
+#define lrintl lrint
+#define llroundl llround
+#define llrintl llrint
+#define lroundf lround
+#define lrintf lrint
+#define llroundf llround
+#define llrintf llrint
+#define log2l log2
+#define log1pl log1p
+#define expm1l expm1
+#define exp2l exp2
+#define copysignl copysign
+#define fdiml fdim
+#define fmal fma
+#define ldexpl ldexp
+#define frexpl frexp
+#define modfl modf
+#define scalbnl scalbn
+#define scalbln(x, n) scalbn(x, (int)(n))
+#define ilogbl ilogb
+#define ilogbf ilogb
+#define logbl logb
+#define erfl erf
+#define erfcl erfc
+#define lgammal lgamma
+#define tgammal tgamma
+#define remainderl remainder
+#define nextafterl nextafter
+#define acoshl acosh
+#define asinhl asinh
+#define atanhl atanh
+#define ldexpf(x, n) ((float)ldexp(x, n))
+#define scalbnf(x, n) ((float)scalbn(x, n))
+#define frexpf(x, n) ((float)frexp(x, n))
+static inline float modff(float x, float *whole) {
+  double w, f = modf(x, &w);
+  *whole = (float)w;
+  return (float)f;
+}
 #endif

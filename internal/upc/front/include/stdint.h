@@ -83,4 +83,8 @@ typedef unsigned long uintmax_t;
 #define UINT64_C(c) c##UL
 #define INTMAX_C(c) c##L
 #define UINTMAX_C(c) c##UL
+#define WCHAR_MIN INT32_MIN
+#define WCHAR_MAX INT32_MAX
+#define SIG_ATOMIC_MIN INT32_MIN
+#define SIG_ATOMIC_MAX INT32_MAX
 #endif

@@ -1,6 +1,7 @@
 #ifndef _STDIO_H
 #define _STDIO_H
 #include <stddef.h>
+#include <stdarg.h>
 typedef void FILE;
 FILE *__upc_stdin(void);
 FILE *__upc_stdout(void);
@@ -13,10 +14,10 @@ int printf(const char *format, ...);
 int fprintf(FILE *stream, const char *format, ...);
 int sprintf(char *str, const char *format, ...);
 int snprintf(char *str, size_t size, const char *format, ...);
-int vprintf(const char *format, unsigned long *ap);
-int vfprintf(FILE *stream, const char *format, unsigned long *ap);
-int vsprintf(char *str, const char *format, unsigned long *ap);
-int vsnprintf(char *str, size_t size, const char *format, unsigned long *ap);
+int vprintf(const char *format, va_list ap);
+int vfprintf(FILE *stream, const char *format, va_list ap);
+int vsprintf(char *str, const char *format, va_list ap);
+int vsnprintf(char *str, size_t size, const char *format, va_list ap);
 int puts(const char *s);
 int fputs(const char *s, FILE *stream);
 int putchar(int c);
@@ -45,4 +46,25 @@ int remove(const char *name);
 int fscanf(FILE *restrict stream, const char *restrict format, ...);
 int scanf(const char *restrict format, ...);
 int sscanf(const char *restrict s, const char *restrict format, ...);
+#define L_tmpnam 20
+#define FILENAME_MAX 4096
+#define FOPEN_MAX 16
+#define _IOFBF 0
+#define _IOLBF 1
+#define _IONBF 2
+typedef long fpos_t;
+void perror(const char *s);
+int fileno(FILE *stream);
+int rename(const char *from, const char *to);
+void clearerr(FILE *stream);
+FILE *tmpfile(void);
+FILE *freopen(const char *restrict name, const char *restrict mode, FILE *restrict stream);
+long getline(char **line, size_t *size, FILE *stream);
+int setvbuf(FILE *restrict stream, char *restrict buf, int mode, size_t size);
+#define setbuf(f, b) ((void)setvbuf(f, b, _IOFBF, BUFSIZ))
+#define setlinebuf(f) ((void)setvbuf(f, 0, _IOLBF, 0))
+#define fgetpos(f, p) ((*(p) = ftell(f)) < 0)
+#define fsetpos(f, p) fseek(f, *(p), SEEK_SET)
+#define fseeko fseek
+#define ftello ftell
 #endif

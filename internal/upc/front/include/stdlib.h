@@ -41,4 +41,29 @@ static inline ldiv_t ldiv(long a, long b) {
   ldiv_t d = {a / b, a % b};
   return d;
 }
+#define MB_CUR_MAX 1
+typedef struct { long long quot, rem; } lldiv_t;
+static inline lldiv_t lldiv(long long a, long long b) {
+  lldiv_t d = {a / b, a % b};
+  return d;
+}
+#define strtold strtod
+#define cfree free
+void *alloca(size_t size);
+int atexit(void (*f)(void));
+int system(const char *command);
+void _Exit(int status);
+long random(void);
+void srandom(unsigned seed);
+int rand_r(unsigned *seed);
+double erand48(unsigned short state[3]);
+long nrand48(unsigned short state[3]);
+long jrand48(unsigned short state[3]);
+long mrand48(void);
+int setenv(const char *name, const char *value, int overwrite);
+int unsetenv(const char *name);
+int putenv(char *text);
+void *aligned_alloc(size_t align, size_t size);
+void *memalign(size_t align, size_t size);
+int posix_memalign(void **to, size_t align, size_t size);
 #endif

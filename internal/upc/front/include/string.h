@@ -21,4 +21,14 @@ char *strtok(char *s, const char *set);
 size_t strspn(const char *s, const char *set);
 size_t strcspn(const char *s, const char *set);
 void *memchr(const void *p, int c, size_t n);
+#include <strings.h>
+char *strerror(int e);
+char *strtok_r(char *s, const char *set, char **state);
+char *strndup(const char *s, size_t n);
+size_t strnlen(const char *s, size_t n);
+char *stpcpy(char *dst, const char *src);
+char *strsep(char **s, const char *set);
+char *strcasestr(const char *s, const char *sub);
+size_t strxfrm(char *dst, const char *src, size_t n);
+#define strcoll(a, b) strcmp(a, b)
 #endif

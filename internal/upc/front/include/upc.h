@@ -26,4 +26,7 @@ void upc_memget(void *dst, shared const void *src, size_t n);
 void upc_memput(shared void *dst, const void *src, size_t n);
 void upc_memset(shared void *dst, int c, size_t n);
 void upc_global_exit(int status);
+/* Of UPC 1.1 and before. */
+shared void *upc_local_alloc(size_t nblocks, size_t nbytes);
+#include <bupc_extensions.h>
 #endif
