@@ -214,10 +214,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	files, warnings, err := compile(&o)
 	if len(warnings) > 0 {
-		fmt.Fprintln(stderr, warnings)
+		fmt.Fprintln(stderr, warnings.Show())
 	}
 	if errors.As(err, new(*fs.PathError)) {
 		return fail(err)
+	}
+	if l := (front.Errors)(nil); errors.As(err, &l) {
+		fmt.Fprintln(stderr, l.Show())
+		return 1
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
@@ -293,6 +297,13 @@ func compile(o *options) (files map[string]gen.File, warnings front.Errors, err 
 		return nil, warnings, errs
 	}
 	files, err = gen.Program(o.units, gen.Options{Threads: o.threads, Source: source, Segment: o.segment, Notes: o.pass == "go"})
+	if errors.As(err, &errs) {
+		for _, e := range errs {
+			for _, u := range o.units {
+				u.Locate(e)
+			}
+		}
+	}
 	return files, warnings, err
 }
 

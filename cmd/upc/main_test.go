@@ -119,6 +119,72 @@ func TestErrors(t *testing.T) {
 	golden(t, "testdata/errors.golden", got.String())
 }
 
+// TestShow: errors and warnings are printed in the order of the source, with its lines, a caret, and the other places that they
+// are about, of files that include others, too; at most 20 errors are.
+func TestShow(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"e.h": "\nint h(int);\n  int h(long);\n",
+		"e.upc": "int f(int a);\nint main(void) {\n\tf(1, \"\u00e4\" \"b\", 2);\n  return 1 << 40;\n}\n#include \"e.h\"\nint i = j;\n" +
+			"#line 7 \"other.y\"\nint k = l;\n",
+		"link.upc": "int f(int a) { return a; }\nint main(void) { return f(1); }\n",
+		"link2.c":  "\nint f(int a) { return -a; }\n",
+		"many.upc": "int main(void) {" + strings.Repeat("\n  a;", 30) + "\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := func(names ...string) string {
+		args := []string{"vet"}
+		for _, n := range names {
+			args = append(args, filepath.Join(dir, n))
+		}
+		var errs strings.Builder
+		if code := run(args, io.Discard, &errs); code != 1 {
+			t.Errorf("upc %q: status %d", args, code)
+		}
+		return strings.ReplaceAll(errs.String(), dir+"/", "")
+	}
+	if got, want := shown("e.upc"), `e.upc:3:2: error: too many arguments to function 'f'
+	f(1, "ä" "b", 2);
+	^
+e.upc:1:5: note: declared here
+int f(int a);
+    ^
+e.upc:4:12: warning: shift count 40 is negative or >= width of type 'int'
+  return 1 << 40;
+           ^
+e.h:3:7: error: conflicting types for 'h'; have 'int(long)'
+  int h(long);
+      ^
+e.h:2:5: note: previous declaration of 'h' with type 'int(int)'
+int h(int);
+    ^
+e.upc:7:9: error: 'j' undeclared
+int i = j;
+        ^
+other.y:7:9: error: 'l' undeclared
+int k = l;
+        ^
+`; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got, want := shown("link.upc", "link2.c"), `link2.c:2:5: error: multiple definition of 'f'
+int f(int a) { return -a; }
+    ^
+link.upc:1:5: note: first defined here
+int f(int a) { return a; }
+    ^
+`; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	got := shown("many.upc")
+	if n := strings.Count(got, ": error: "); n != 20 || !strings.HasSuffix(got, "  ^\nmany.upc:21:3: error: 'a' undeclared\n  a;\n  ^\ntoo many errors: the others are not printed\n") {
+		t.Errorf("%d errors:\n%s", n, got)
+	}
+}
+
 // TestForeignModule: a folder with a module of the user's stays as it is.
 func TestForeignModule(t *testing.T) {
 	dir := t.TempDir()

@@ -163,4 +163,6 @@ type Unit struct {
 	Relined bool // #line says where it is from: lines of its file are others than those that places name
 
 	Warnings Errors
+
+	reporter *reporter
 }

@@ -753,11 +753,11 @@ func (c *checker) subscript(n, i *Node, at Pos) *Node {
 func (c *checker) arguments(f *Node, args []*Node, name string, at Pos) *Node {
 	t := f.Type.Elem
 	if len(args) < len(t.Params) {
-		c.errorf(f.Pos, "too few arguments to %s", name)
+		c.errorf(f.Pos, "too few arguments to %s", name).note(declared(f), "declared here")
 		return c.broken(at)
 	}
 	if len(args) > len(t.Params) && !t.Variadic {
-		c.errorf(f.Pos, "too many arguments to %s", name)
+		c.errorf(f.Pos, "too many arguments to %s", name).note(declared(f), "declared here")
 		return c.broken(at)
 	}
 	n := &Node{Op: Call, Pos: f.Pos, Type: t.Elem, L: f}
@@ -790,6 +790,14 @@ func (c *checker) arguments(f *Node, args []*Node, name string, at Pos) *Node {
 		return c.broken(at)
 	}
 	return n
+}
+
+// declared is where the function is declared whose address f is.
+func declared(f *Node) (p Pos) {
+	if f.Op == Decay && f.L.Op == Var {
+		p = f.L.Sym.Pos
+	}
+	return p
 }
 
 // printedPointers says which of the arguments behind a format %p prints; of a format that is not a

@@ -95,6 +95,9 @@ func (c *cpp) file(name, src string) {
 	var conds []cond
 	live := true
 	called, shift := name, 0 // what #line says of the lines that follow
+	lines := strings.SplitAfter(src, "\n")
+	c.stretches = append(c.stretches, stretch{name, 1, len(lines), 0, lines})
+	mine := len(c.stretches) - 1
 	place := func(toks []token) {
 		for i := range toks {
 			toks[i].pos.File, toks[i].pos.Line = called, toks[i].pos.Line+shift
@@ -112,6 +115,11 @@ func (c *cpp) file(name, src string) {
 				called, shift = c.line(d, called, line)
 			} else {
 				conds, live = c.directive(toks[i], d, conds, live)
+			}
+			if was := &c.stretches[mine]; called != was.called || shift != was.shift || mine < len(c.stretches)-1 {
+				was.last = line
+				mine = len(c.stretches)
+				c.stretches = append(c.stretches, stretch{called, line + 1, len(lines), shift, lines})
 			}
 			i = j
 			continue

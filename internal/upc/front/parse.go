@@ -1,7 +1,6 @@
 package front
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -26,7 +25,7 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 			}
 		}
 		if len(r.errs) > 0 {
-			u, err = nil, r.errs
+			u, err = nil, r.sorted()
 		}
 	}()
 	p.toks, p.unit.Relined = preprocess(r, cfg, name, src)
@@ -49,13 +48,7 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 			p.errorf(s.Pos, "storage size of '%s' isn't known", s.Name)
 		}
 	}
-	slices.SortStableFunc(r.warns, func(a, b *Error) int {
-		if a.Pos.File != b.Pos.File {
-			return 0 // as they were found
-		}
-		return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col)
-	})
-	p.unit.Warnings = r.warns
+	p.unit.Warnings, p.unit.reporter = r.sorted(), r
 	return p.unit, nil
 }
 
@@ -516,7 +509,8 @@ func (p *parser) structure() *Type {
 	}
 	s := t.Info
 	if s.Complete {
-		p.fatalf(at, "redefinition of '%s %s'", word.text, tag)
+		p.errorf(at, "redefinition of '%s %s'", word.text, tag).note(s.Pos, "previous definition of '%s %s'", word.text, tag)
+		panic(stop{})
 	}
 	var list []member
 	for !p.accept("}") {
@@ -896,13 +890,13 @@ func (p *parser) declare(s *Sym) *Sym {
 		case old.Storage == Typedef && s.Storage == Typedef && same(old.Type, s.Type):
 			return old
 		case old.Storage != s.Storage:
-			p.errorf(s.Pos, "'%s' redeclared as different kind of symbol", s.Name)
+			p.errorf(s.Pos, "'%s' redeclared as different kind of symbol", s.Name).note(old.Pos, "previous declaration of '%s'", s.Name)
 		case s.Storage == Function || s.Storage == Global:
 			if !same(old.Type, s.Type) {
-				p.errorf(s.Pos, "conflicting types for '%s'; have '%v', previously '%v'", s.Name, s.Type, old.Type)
+				p.errorf(s.Pos, "conflicting types for '%s'; have '%v'", s.Name, s.Type).note(old.Pos, "previous declaration of '%s' with type '%v'", s.Name, old.Type)
 			}
 			if s.Defined && old.Defined && s.Storage == Function {
-				p.errorf(s.Pos, "redefinition of '%s'", s.Name)
+				p.errorf(s.Pos, "redefinition of '%s'", s.Name).note(old.Pos, "previous definition of '%s'", s.Name)
 			}
 			if s.Type.Kind == Array && s.Type.Len >= 0 || s.Storage == Function && s.Type.Names != nil {
 				old.Type = s.Type
@@ -912,7 +906,7 @@ func (p *parser) declare(s *Sym) *Sym {
 			}
 			return old
 		default:
-			p.errorf(s.Pos, "redeclaration of '%s'", s.Name)
+			p.errorf(s.Pos, "redeclaration of '%s'", s.Name).note(old.Pos, "previous declaration of '%s'", s.Name)
 		}
 		return old
 	}
@@ -1153,7 +1147,7 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 			return nil // a declaration after the definition leaves that as it is
 		}
 		if s.Init != nil {
-			p.errorf(name.pos, "redefinition of '%s'", name.text)
+			p.errorf(name.pos, "redefinition of '%s'", name.text).note(s.Pos, "previous definition of '%s'", name.text)
 		}
 		s.Init = init
 		for _, n := range init {

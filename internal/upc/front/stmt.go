@@ -194,7 +194,7 @@ func (p *parser) statement() *Node {
 			p.labels[t.text] = l
 		}
 		if l.Found {
-			p.errorf(t.pos, "duplicate label '%s'", t.text)
+			p.errorf(t.pos, "duplicate label '%s'", t.text).note(l.Pos, "previous definition of '%s'", t.text)
 		}
 		l.Found, l.Pos = true, t.pos
 		l.Path = append([]*Node(nil), p.path...)
@@ -245,9 +245,9 @@ func (p *parser) caseLabel() *Node {
 	for _, o := range s.List {
 		if o.Op == n.Op && o.I == n.I {
 			if n.Op == Default {
-				p.errorf(t.pos, "multiple default labels in one switch")
+				p.errorf(t.pos, "multiple default labels in one switch").note(o.Pos, "this is the first default label")
 			} else {
-				p.errorf(t.pos, "duplicate case value")
+				p.errorf(t.pos, "duplicate case value").note(o.Pos, "previously used here")
 			}
 		}
 	}

@@ -195,8 +195,13 @@ func (g *module) fresh(name string) string {
 // link gives the symbols of file scope their names, one for those of several files that are
 // the same.
 func (g *module) link(units []*front.Unit) {
-	errorf := func(p front.Pos, format string, args ...any) {
-		g.errs = append(g.errs, &front.Error{Pos: p, Msg: fmt.Sprintf(format, args...)})
+	errorf := func(p front.Pos, format string, args ...any) *front.Error {
+		e := &front.Error{Pos: p, Msg: fmt.Sprintf(format, args...)}
+		g.errs = append(g.errs, e)
+		return e
+	}
+	note := func(o *front.Sym, format string, args ...any) front.Errors {
+		return front.Errors{{Pos: o.Pos, Msg: fmt.Sprintf(format, args...)}}
 	}
 	declared := map[string]*front.Sym{}
 	for _, u := range units {
@@ -205,7 +210,7 @@ func (g *module) link(units []*front.Unit) {
 				continue
 			}
 			if o := declared[s.Name]; o != nil && !front.Same(o.Type, s.Type) {
-				errorf(s.Pos, "conflicting types for '%s'; have '%v', and '%v' at %v", s.Name, s.Type, o.Type, o.Pos)
+				errorf(s.Pos, "conflicting types for '%s'; have '%v'", s.Name, s.Type).Notes = note(o, "another declaration of '%s' with type '%v'", s.Name, o.Type)
 			}
 			declared[s.Name] = s
 			m := g.vars
@@ -214,7 +219,7 @@ func (g *module) link(units []*front.Unit) {
 			}
 			if o := m[s.Name]; o != nil && o.Defined {
 				if s.Defined && (s.Storage == front.Function || s.Init != nil && o.Init != nil) {
-					errorf(s.Pos, "multiple definition of '%s'; first defined at %v", s.Name, o.Pos)
+					errorf(s.Pos, "multiple definition of '%s'", s.Name).Notes = note(o, "first defined here")
 				}
 				if s.Init == nil {
 					continue
