@@ -275,7 +275,14 @@ func (b *Barrier) Close() { b.state.Or(stateNotified) }
 // has left the job without having arrived, with a *PeerError that names it; the
 // phase then stays open. Only one goroutine may wait for a
 // phase: another that does gets ErrNotReady when the first has finished it.
-func (b *Barrier) Wait(id uint32, flags Flags) error {
+func (b *Barrier) Wait(id uint32, flags Flags) error { return b.WaitUnless(id, flags, nil) }
+
+// ErrGivenUp is the error of WaitUnless that has stopped to wait.
+var ErrGivenUp = errors.New("given up")
+
+// WaitUnless is Wait that stops to wait when stop, unless it is nil, reports true. The error is ErrGivenUp then, and
+// the phase stays open: for another Wait or Try. stop is called as conduits.Cond.Ready is.
+func (b *Barrier) WaitUnless(id uint32, flags Flags, stop func() bool) error {
 	s := b.state.Load()
 	if s&stateNotified == 0 || flags&^allFlags != 0 {
 		return b.misuse("wait", id, flags)
@@ -289,7 +296,7 @@ func (b *Barrier) Wait(id uint32, flags Flags) error {
 			return b.finish("wait", s, v, id, flags)
 		}
 	}
-	v, err := b.wait(s, phase)
+	v, err := b.wait(s, phase, stop)
 	if err != nil {
 		return err
 	}
@@ -297,7 +304,7 @@ func (b *Barrier) Wait(id uint32, flags Flags) error {
 }
 
 // wait gets the verdict of phase, of which state s is.
-func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
+func (b *Barrier) wait(s uint64, phase uint32, stop func() bool) (v word, err error) {
 	v, ok := b.t.verdict(phase)
 	if !ok {
 		v, ok = b.spin(phase)
@@ -306,7 +313,7 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 		if err = b.Sleeps(); err == nil {
 			err = b.e.WaitFor(b, conduits.Cond{Work: true, Lacking: func() int { return b.t.lacking(phase) }, Ready: func() bool {
 				v, ok = b.t.verdict(phase)
-				return ok || b.state.Load() != s
+				return ok || b.state.Load() != s || stop != nil && stop()
 			}})
 		}
 		b.Woken()
@@ -314,6 +321,9 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 			return 0, b.failed(phase, err)
 		}
 		if !ok {
+			if b.state.Load() == s {
+				return 0, ErrGivenUp
+			}
 			return 0, stolen("wait", phase)
 		}
 	}

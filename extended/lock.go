@@ -2,6 +2,7 @@ package extended
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -148,10 +149,22 @@ type Lock struct {
 	x    *Initiator
 	rank int
 	at   segment.NLA
+	stop func() bool
 }
 
 // LockAt is the lock at address at of rank. Nothing is made: a Lock is a name, which may be copied.
-func (x *Initiator) LockAt(rank int, at segment.NLA) Lock { return Lock{x, rank, at} }
+func (x *Initiator) LockAt(rank int, at segment.NLA) Lock { return Lock{x: x, rank: rank, at: at} }
+
+// ErrGivenUp is the error of a Lock or RLock that has stopped to wait, see [Lock.Unless].
+var ErrGivenUp = errors.New("given up")
+
+// Unless is l whose Lock and RLock stop to wait when stop reports true, with an error that matches
+// ErrGivenUp. stop is called as conduits.Cond.Ready is. The request stays in the queue, where it is passed over when its turn
+// comes; it costs LockSize bytes of memory until then.
+func (l Lock) Unless(stop func() bool) Lock {
+	l.stop = stop
+	return l
+}
 
 // String names the lock as reports do.
 func (l Lock) String() string { return remoteAt(l.rank, l.at).String() }
@@ -289,6 +302,9 @@ func (l Lock) lock(limit, d int64) error {
 			}
 		}
 		switch {
+		case err == ErrGivenUp:
+			x.theLocks().giveBack(w)
+			fallthrough
 		case err != nil:
 			return fmt.Errorf("extended: lock %v: %w", l, err)
 		case !ok: // passed over
@@ -365,8 +381,15 @@ func (l Lock) add(d int64) (before int64, err error) {
 func (l Lock) await(w segment.NLA, seen int64) (turn uint64, ok bool, err error) {
 	k := l.x.table.getWaiter()
 	k.one[0] = w + nodeTurn
-	k.lock, k.state = remoteAt(l.rank, l.at), seen
+	k.lock, k.state, k.stop = remoteAt(l.rank, l.at), seen, l.stop
 	i, turn, err := l.x.waitWords(k, waitLock, k.one[:], 0, Ne, waiting)
+	if err == nil && i >= 0 && turn == waiting { // stop has ended the wait
+		turn, ok, err = CompareAndSwap[uint64](l.x, l.x.ep.Rank(), w+nodeTurn, waiting, away)
+		if ok && err == nil {
+			err = ErrGivenUp
+		}
+		return turn, true, err // or its turn has come meanwhile
+	}
 	return turn, i >= 0, err
 }
 
@@ -602,7 +625,7 @@ func (h *locks) borrow(x *Initiator) (segment.NLA, error) {
 		// it over, has found it so.
 		next, there := x.own(w)
 		turn, _ := x.own(w + nodeTurn)
-		if there && next != gone && turn != granted && turn != due {
+		if there && next != gone && turn != granted && turn != due && turn != away {
 			h.idle = slices.Delete(h.idle, i, i+1)
 			h.mu.Unlock()
 			return w, nil

@@ -237,6 +237,7 @@ type waiter struct {
 	lost  bool   // there is no such word any more
 	lock  remote // of waitLock, and what it was when last tried
 	state int64
+	stop  func() bool // unless nil, ends a waitLock
 }
 
 func (t *table) getWaiter() *waiter {
@@ -286,7 +287,7 @@ func (w *waiter) done() bool {
 	case waitLock:
 		v, ok := w.x.own(w.words[0])
 		w.seen, w.lost = v, !ok
-		return w.index < 0 || !ok || v != waiting
+		return w.index < 0 || !ok || v != waiting || w.stop != nil && w.stop()
 	case waitWordsAny:
 		for k := range w.words {
 			i := (w.index + k) % len(w.words)

@@ -46,19 +46,13 @@ func (f Future[R]) WaitContext(ctx context.Context) (r R, err error) {
 	if err := f.taken(); err != nil {
 		return r, err
 	}
-	if _, simulated := conduits.As[conduits.Runner](f.n.ep); !simulated {
-		stop := context.AfterFunc(ctx, func() { f.n.ep.Wake(f.n.rank) })
-		defer stop()
-	}
 	if !f.s.ready() {
-		err := f.n.e.WaitFor(f.s, conduits.Cond{
-			Work: true, Lacking: func() int { return f.s.lacking(f.n) }, Ready: func() bool { return f.s.ready() || ctx.Err() != nil },
-		})
-		if err != nil {
+		gave, err := waitIn(f.n, ctx, f.s, conduits.Cond{Work: true, Lacking: func() int { return f.s.lacking(f.n) }, Ready: f.s.ready})
+		switch {
+		case gave:
+			return r, err
+		case err != nil:
 			return r, f.gone(err)
-		}
-		if !f.s.ready() {
-			return r, fmt.Errorf("gas: %s: %w", f.s.Blocked(), context.Cause(ctx))
 		}
 	}
 	return f.take()
@@ -129,7 +123,7 @@ func WaitAny[R any](fs ...Future[R]) (i int, r R, err error) {
 		return false
 	}
 	left := -1
-	err = n.e.WaitFor(anyOf{len(fs), fs[0].s}, conduits.Cond{Work: true, Ready: any, Lacking: func() int {
+	err = waitFor(n, anyOf{len(fs), fs[0].s}, conduits.Cond{Work: true, Ready: any, Lacking: func() int {
 		for k, f := range fs {
 			if r := f.s.lacking(n); r >= 0 {
 				left = k

@@ -534,7 +534,11 @@ func (f *Func[A, R]) Call(n *Node, rank int, a A) (R, error) {
 		var r R
 		return r, err
 	}
-	return fut.Wait()
+	r, err := fut.Wait()
+	if n.ctx != nil && fut.taken() == nil { // it has given up: what comes is dropped
+		_ = fut.Then(func(*Node, R, error) {})
+	}
+	return r, err
 }
 
 // Go starts a Call and returns at once, unless it has to wait for room to send, as it does with an argument that
@@ -591,6 +595,9 @@ type Future[R any] struct {
 // Wait returns the result when it has arrived, and answers peers until then. If the
 // function failed, the error is a *CallError. A second Wait is an error.
 func (f Future[R]) Wait() (r R, err error) {
+	if f.n.ctx != nil {
+		return f.WaitContext(f.n.ctx)
+	}
 	if err := f.taken(); err != nil {
 		return r, err
 	}

@@ -14,6 +14,8 @@ type Group interface {
 	Node() *Node
 	// Barrier is collective: it waits until all ranks of the group have called it.
 	Barrier() error
+	// Must ends the rank's function with err, unless that is nil: see [Must].
+	Must(err error)
 
 	members() *members
 }

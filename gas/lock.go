@@ -58,11 +58,21 @@ func (l Lock) TryRLock(n *Node) (bool, error) {
 }
 
 // Lock takes the lock exclusively. It waits, answering peers meanwhile.
-func (l Lock) Lock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).Lock()) }
+func (l Lock) Lock(n *Node) error {
+	if n.ctx != nil {
+		return l.take(n, extended.Lock.Lock)
+	}
+	return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).Lock())
+}
 
 // RLock takes the lock shared. It waits, answering peers meanwhile, for those that hold it exclusively
 // or came for that before, never for those alone that hold it shared.
-func (l Lock) RLock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).RLock()) }
+func (l Lock) RLock(n *Node) error {
+	if n.ctx != nil {
+		return l.take(n, extended.Lock.RLock)
+	}
+	return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).RLock())
+}
 
 // Unlock gives back an exclusive hold. It is an error, and changes nothing, if
 // this rank does not have one.

@@ -1,6 +1,7 @@
 package gas
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type Node struct {
 	x     *extended.Initiator
 	calls *calls
 	lane  int
+	ctx   context.Context // of a view, see With; else nil
 	*whole
 }
 
@@ -59,8 +61,10 @@ type whole struct {
 	work    work
 	perRank atomic.Pointer[[]any] // a *V for each *PerRank[V], by its slot
 	sticky  sticky
-	stop    atomic.Bool  // ends the progress goroutines
-	helped  atomic.Int32 // how many progress goroutines there are
+	context *rankContext // of Context; nil before
+
+	stop   atomic.Bool  // ends the progress goroutines
+	helped atomic.Int32 // how many progress goroutines there are
 
 	own      calls // of lane 0
 	lanesMu  sync.Mutex
@@ -124,10 +128,7 @@ func (n *Node) Barrier() error {
 	if err := n.b.Notify(barrierID, 0); err != nil {
 		return err
 	}
-	if err := n.b.Wait(barrierID, 0); err != nil {
-		return n.departed(err)
-	}
-	return nil
+	return n.BarrierWait()
 }
 
 // BarrierNotify is collective: it begins a barrier, and BarrierWait ends it. A rank
@@ -142,7 +143,13 @@ func (n *Node) BarrierNotify() error {
 // BarrierWait is collective: it waits until all ranks have called BarrierNotify. It
 // must follow a BarrierNotify, or it returns ErrNotReady.
 func (n *Node) BarrierWait() error {
-	if err := n.b.Wait(barrierID, 0); err != nil {
+	var err error
+	if n.ctx == nil {
+		err = n.b.Wait(barrierID, 0)
+	} else {
+		err = barrierWait(n)
+	}
+	if err != nil {
 		return n.departed(err)
 	}
 	return nil
@@ -177,7 +184,7 @@ func (n *Node) Poll() int {
 // atomic of this package or a signal, and after Wake. A peer's Put alone wakes
 // no waiter. If the job fails first, Wait returns how.
 func (n *Node) Wait(cond func() bool) error {
-	return n.e.WaitFor(conditionOf(cond), conduits.Cond{Work: true, Ready: cond})
+	return waitFor(n, conditionOf(cond), conduits.Cond{Work: true, Ready: cond})
 }
 
 // Wake makes those goroutines of rank that are in Wait look at their conditions

@@ -85,7 +85,7 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 		job.MaxSegment = 0 // what the conduit likes: nothing is attached
 	}
 	cfg.EnsureDefaults()
-	r := &run{cfg: &cfg, fn: fn, findings: findings{out: cfg.Output}}
+	r := &run{ctx: ctx, cfg: &cfg, fn: fn, findings: findings{out: cfg.Output}}
 	return boot.RunRanks(ctx, job, func(ep conduits.Endpoint) boot.Rank {
 		r.ranks++
 		return (*member)(newNode(ep, r))
@@ -94,6 +94,7 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 
 // run is the state that the ranks of one call of Run share.
 type run struct {
+	ctx      context.Context
 	cfg      *Config
 	fn       func(n *Node) error
 	ranks    int // of this process
@@ -156,6 +157,7 @@ func (m *member) Close(killed bool) error {
 	n := (*Node)(m)
 	n.over()
 	n.stop.Store(true)
+	endContext(n)
 	n.ep.Wake(n.rank)
 	if !killed {
 		n.awaitProgress()

@@ -68,6 +68,9 @@ func (t *Team) Of(rank int) (r int, ok bool) { return t.m.coll.Of(rank) }
 // Node is the rank that has t.
 func (t *Team) Node() *Node { return t.n }
 
+// Must is [Node.Must] of the rank that has t.
+func (t *Team) Must(err error) { t.n.Must(err) }
+
 // Barrier is collective among the members: it waits until all have called it. What a
 // member did to memory before is visible to all members afterwards.
 func (t *Team) Barrier() error { return t.m.coll.Barrier() }
