@@ -150,7 +150,10 @@ type Sym struct {
 	Gotos  bool // of a Function: it has labels that are used
 	Calls  bool // it calls functions
 	Stack  bool // of a Function: it takes memory of the stack that is given back when it returns
-	Header bool // declared by a header of the compiler
+	Header bool // declared by a header of the compiler, or as one declares it
+	Def    *Sym // the definition of a Function that is used, once the program is linked
+
+	implicit bool // a Function that was called before it was declared
 
 	Go string // name in the generated code, for package gen
 }

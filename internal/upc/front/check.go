@@ -752,6 +752,23 @@ func (c *checker) subscript(n, i *Node, at Pos) *Node {
 // arguments is the call of f, of that name in messages, with its arguments checked and converted.
 func (c *checker) arguments(f *Node, args []*Node, name string, at Pos) *Node {
 	t := f.Type.Elem
+	if t.Old {
+		n := &Node{Op: Call, Pos: f.Pos, Type: t.Elem, L: f}
+		for _, a := range args {
+			if a = promote(a); a.Type.Kind == Float {
+				a = cast(a, tyDouble)
+			}
+			if a.Type.Kind == Void {
+				c.errorf(a.Pos, "invalid use of void expression")
+				return c.broken(at)
+			}
+			n.List = append(n.List, a)
+		}
+		if bad(n.List...) {
+			return c.broken(at)
+		}
+		return n
+	}
 	if len(args) < len(t.Params) {
 		c.errorf(f.Pos, "too few arguments to %s", name).note(declared(f), "declared here")
 		return c.broken(at)
@@ -798,6 +815,24 @@ func declared(f *Node) (p Pos) {
 		p = f.L.Sym.Pos
 	}
 	return p
+}
+
+// Converted is n converted to t, as an argument of a function without a prototype has to be of the parameter's type; false if
+// that cannot be.
+func Converted(n *Node, t *Type) (*Node, bool) {
+	from := n.Type.plain()
+	switch {
+	case t.Arithmetic() && from.Arithmetic(), null(n) && t.Kind == Pointer, t.Kind == Pointer && from.Integer() && !t.ToShared():
+	case t.Kind == Pointer && from.Kind == Pointer:
+		if t.ToShared() != from.ToShared() {
+			return nil, false
+		}
+	case t.Integer() && from.Kind == Pointer:
+	case t.Kind == from.Kind && same(t, from):
+	default:
+		return nil, false
+	}
+	return cast(n, t), true
 }
 
 // printedPointers says which of the arguments behind a format %p prints; of a format that is not a

@@ -394,8 +394,7 @@ func (p *parser) primary() *Node {
 		s := p.find(t.text)
 		switch {
 		case s == nil && p.at("("):
-			p.errorf(t.pos, "implicit declaration of function '%s'", t.text)
-			return p.broken(t.pos)
+			s = implicit(p, t)
 		case s == nil:
 			p.errorf(t.pos, "'%s' undeclared", t.text)
 			return p.broken(t.pos)

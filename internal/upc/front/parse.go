@@ -29,6 +29,7 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 		}
 	}()
 	p.toks, p.unit.Relined = preprocess(r, cfg, name, src)
+	p.defines = definitions(p.toks)
 	p.push()
 	for p.tok().kind != tEOF {
 		p.external()
@@ -75,10 +76,11 @@ type parser struct {
 	loops      int
 	switches   []*Node
 	foralls    []*Node
-	longDouble bool    // the file has been warned of it
-	pack       []int64 // what #pragma pack allows of alignments, innermost last; 0 for any
-	literals   int     // compound literals so far
-	leaves     int     // how many loops and switches stand in the innermost upc_forall
+	longDouble bool            // the file has been warned of it
+	pack       []int64         // what #pragma pack allows of alignments, innermost last; 0 for any
+	literals   int             // compound literals so far
+	defines    map[string]bool // functions that the file defines, further down too
+	leaves     int             // how many loops and switches stand in the innermost upc_forall
 }
 
 // maxNesting is how deep a program's syntax may be nested.
@@ -413,6 +415,10 @@ func (p *parser) declspecs(classes bool) specs {
 		p.i++
 	}
 done:
+	if t := p.tok(); base == nil && len(count) == 0 && (s.hasClass || q != (quals{})) && (t.is("*") || t.kind == tIdent && !keywords[t.text]) {
+		p.warnf(s.pos, "type defaults to 'int'")
+		base = tyInt
+	}
 	if base == nil {
 		base = p.basic(s.pos, count)
 	}
@@ -801,7 +807,17 @@ func hasThreads(n *Node) bool {
 
 // params reads parameters and the closing parenthesis.
 func (p *parser) params(f *Type) {
-	if p.accept(")") {
+	if f.Old = p.accept(")"); f.Old {
+		return
+	}
+	if t := p.tok(); t.kind == tIdent && !keywords[t.text] && !p.startsType(t) {
+		for f.Old = true; ; {
+			f.Names = append(f.Names, p.name().text)
+			if !p.accept(",") {
+				break
+			}
+		}
+		p.expect(")")
 		return
 	}
 	if p.at("void") && p.after().is(")") {
@@ -892,13 +908,15 @@ func (p *parser) declare(s *Sym) *Sym {
 		case old.Storage != s.Storage:
 			p.errorf(s.Pos, "'%s' redeclared as different kind of symbol", s.Name).note(old.Pos, "previous declaration of '%s'", s.Name)
 		case s.Storage == Function || s.Storage == Global:
-			if !same(old.Type, s.Type) {
+			if old.Type.Old && old.implicit && s.Type.Elem.Kind == Void && s.Defined {
+				p.warnf(s.Pos, "conflicting types for '%s', which was used as a function that returns int", s.Name)
+			} else if !same(old.Type, s.Type) {
 				p.errorf(s.Pos, "conflicting types for '%s'; have '%v'", s.Name, s.Type).note(old.Pos, "previous declaration of '%s' with type '%v'", s.Name, old.Type)
 			}
 			if s.Defined && old.Defined && s.Storage == Function {
 				p.errorf(s.Pos, "redefinition of '%s'", s.Name).note(old.Pos, "previous definition of '%s'", s.Name)
 			}
-			if s.Type.Kind == Array && s.Type.Len >= 0 || s.Storage == Function && s.Type.Names != nil {
+			if s.Type.Kind == Array && s.Type.Len >= 0 || s.Storage == Function && (s.Type.Names != nil || old.Type.Old) {
 				old.Type = s.Type
 			}
 			if s.Defined && !old.Defined {
@@ -911,6 +929,9 @@ func (p *parser) declare(s *Sym) *Sym {
 		return old
 	}
 	sc.syms[s.Name] = s
+	if (s.Storage == Global || s.Storage == Function) && !s.Defined && !s.Static {
+		adopt(p, s)
+	}
 	if s.Storage == Global || s.Storage == Function {
 		p.unit.Syms = append(p.unit.Syms, s)
 	}
@@ -1003,24 +1024,25 @@ func (p *parser) external() {
 	if p.accept(";") {
 		return
 	}
-	if t := p.tok(); !p.startsType(t) {
-		if t.kind == tIdent && p.after().is("(") {
-			p.fatalf(t.pos, "return type of '%s' is missing", t.text)
-		}
-		p.unexpected("expected declaration specifiers")
-	}
-	if p.at("_Static_assert") {
+	var d specs
+	switch t := p.tok(); {
+	case p.at("_Static_assert"):
 		staticAssert(p)
 		return
-	}
-	d := p.declspecs(true)
-	if p.accept(";") {
-		return
+	case p.startsType(t):
+		if d = p.declspecs(true); p.accept(";") {
+			return
+		}
+	case t.kind == tIdent && !keywords[t.text] && p.after().is("("):
+		p.warnf(t.pos, "return type of '%s' defaults to 'int'", t.text)
+		d = specs{typ: tyInt, pos: t.pos}
+	default:
+		p.unexpected("expected declaration specifiers")
 	}
 	for first := true; ; first = false {
 		t, name := p.declarator(d.typ, false)
 		d.attrs.read(p)
-		if first && t.Kind == Func && p.at("{") && !d.typedef {
+		if first && t.Kind == Func && (p.at("{") || t.Old && t.Names != nil && !p.at(";") && !p.at(",")) && !d.typedef {
 			p.function(d, t, name)
 			return
 		}
@@ -1435,7 +1457,11 @@ func (p *parser) function(d specs, t *Type, name token) {
 	p.labels, p.gotos, p.path = map[string]*LabelInfo{}, nil, nil
 	mem := p.mem
 	p.push()
-	for i, pt := range t.Params {
+	declared := slices.Clone(t.Params)
+	if t.Old {
+		declared = oldParams(p, t)
+	}
+	for i, pt := range declared {
 		if t.Names[i] == "" {
 			p.errorf(name.pos, "parameter name omitted")
 		}

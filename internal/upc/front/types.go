@@ -64,6 +64,7 @@ type Type struct {
 
 	Params   []*Type
 	Variadic bool
+	Old      bool     // a Func without a prototype: calls convert arguments by default, and Params are known of definitions
 	Names    []string // of parameters, in a definition
 
 	Info *StructInfo // of Struct and Union
@@ -253,6 +254,9 @@ func same(a, b *Type) bool {
 	case Struct, Union:
 		return a.Info == b.Info
 	case Func:
+		if a.Old || b.Old {
+			return same(a.Elem, b.Elem) && !a.Variadic && !b.Variadic
+		}
 		if !same(a.Elem, b.Elem) || len(a.Params) != len(b.Params) || a.Variadic != b.Variadic {
 			return false
 		}
@@ -265,13 +269,16 @@ func same(a, b *Type) bool {
 	return true
 }
 
-// sized reports whether pointers of types a and b, which are the same, lead to arrays of the same sizes.
+// sized reports whether pointers of types a and b, which are the same, lead to arrays of the same sizes, and to functions
+// that both have prototypes or not.
 func sized(a, b *Type) bool {
 	switch {
 	case a.Kind == Pointer && b.Kind == Pointer:
 		return sized(a.Elem, b.Elem)
 	case a.Kind == Array && b.Kind == Array:
 		return a.Len == b.Len && sized(a.Elem, b.Elem)
+	case a.Kind == Func && b.Kind == Func:
+		return a.Old == b.Old && len(a.Params) == len(b.Params)
 	}
 	return true
 }
@@ -341,7 +348,7 @@ func (t *Type) declare(inner string) string {
 		if t.Variadic {
 			ps = append(ps, "...")
 		}
-		if len(ps) == 0 {
+		if len(ps) == 0 && !t.Old {
 			ps = []string{"void"}
 		}
 		return t.Elem.declare(inner + "(" + strings.Join(ps, ", ") + ")")
@@ -401,6 +408,9 @@ func Same(a, b *Type) bool {
 	}
 	if a.Kind == b.Kind && (a.Kind == Pointer || a.Kind == Array) {
 		return Same(a.Elem, b.Elem) && a.Shared == b.Shared
+	}
+	if a.Kind == Func && b.Kind == Func && (a.Old || b.Old) {
+		return Same(a.Elem, b.Elem) && a.Variadic == b.Variadic
 	}
 	if a.Kind == Func && b.Kind == Func && len(a.Params) == len(b.Params) && a.Variadic == b.Variadic {
 		for i := range a.Params {

@@ -847,6 +847,9 @@ func (g *gen) decay(n *front.Node) exp {
 		if l.Sym.Go == "" {
 			return g.libraryFunc(n)
 		}
+		if t := g.goType(n.Type); t != g.goType(&front.Type{Kind: front.Pointer, Elem: l.Sym.Def.Type}) {
+			return recast(t, ir.Name(l.Sym.Go)) // one of the two has no prototype
+		}
 		return ir.Name(l.Sym.Go)
 	case l.Type.Kind == front.Func:
 		return g.expr(l.L)
@@ -958,7 +961,9 @@ func (g *gen) direct(n *front.Node) exp {
 
 // perform is a call as a statement.
 func (g *gen) perform(n *front.Node) {
-	if e := g.call(n); e.Kind == ir.Call {
+	g.unused = true
+	e := g.call(n)
+	if e.Kind == ir.Call {
 		g.emit(ir.Do(e))
 	} else {
 		g.emit(ir.Drop(e))
@@ -968,6 +973,10 @@ func (g *gen) perform(n *front.Node) {
 // call is a call of a function.
 func (g *gen) call(n *front.Node) exp {
 	var values []exp
+	unused := g.unused
+	if g.unused = false; n.L.Type.Elem.Old {
+		return oldCall(g, n, unused)
+	}
 	for i, a := range n.List {
 		if i < len(n.L.Type.Elem.Params) {
 			values = append(values, g.expr(a))
@@ -988,6 +997,42 @@ func (g *gen) call(n *front.Node) exp {
 		args = append(args[:at:at], ir.CallTo("upc.c.Push", args[at:]...))
 	}
 	return ir.CallOf(f, args...)
+}
+
+// oldCall is a call of a function without a prototype: with arguments as its definition takes them, if that is known, else as
+// they are converted by default.
+func oldCall(g *gen, n *front.Node, unused bool) exp {
+	args := []exp{upc}
+	if n.L.Op == front.Decay && n.L.L.Op == front.Var {
+		s := n.L.L.Sym
+		params := s.Def.Type.Params
+		if len(n.List) < len(params) || s.Def.Type.Variadic {
+			g.refuse(n.Pos, "this call of function '%s', which is '%v' at %v: declare it so before", s.Name, s.Def.Type, s.Def.Pos)
+		}
+		if s.Def.Type.Elem.Kind != n.Type.Kind && !unused {
+			g.refuse(n.Pos, "the value of function '%s', which is '%v' at %v: declare it so before", s.Name, s.Def.Type, s.Def.Pos)
+		}
+		for i, a := range n.List {
+			if i >= len(params) {
+				g.emit(ir.Drop(g.typed(a)))
+				continue
+			}
+			c, ok := front.Converted(a, params[i])
+			if !ok {
+				g.refuse(a.Pos, "a '%v' for parameter %d of function '%s', which is '%v' at %v", a.Type, i+1, s.Name, s.Def.Type, s.Def.Pos)
+			}
+			args = append(args, g.expr(c))
+		}
+		return ir.CallTo(s.Go, args...)
+	}
+	var params []ir.Param
+	params = append(params, ir.Param{Name: "_", Type: ir.PointerTo(ir.Named("thread"))})
+	f := g.expr(n.L)
+	for _, a := range n.List {
+		args = append(args, g.typed(a))
+		params = append(params, ir.Param{Name: "_", Type: g.goType(a.Type)})
+	}
+	return ir.CallOf(recast(ir.FuncOf(params, g.result(n.L.Type.Elem)), f), args...)
 }
 
 // word is variable argument n, which is e, as 64 bits.

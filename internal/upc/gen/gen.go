@@ -152,7 +152,8 @@ type gen struct {
 	blocks  *opt.Blocks
 	sliced  *sliced
 	group   *group
-	watched int // in how many conditions of loops, which may wait for another thread's write
+	unused  bool // the value of the call that is generated is not used
+	watched int  // in how many conditions of loops, which may wait for another thread's write
 }
 
 // reserved are the names that variables and functions of C do not get.
@@ -262,7 +263,10 @@ func (g *module) link(units []*front.Unit) {
 					g.globals = append(g.globals, d)
 				}
 			}
-			s.Go = d.Go
+			if s.Header && s.Storage == front.Function && !front.Same(s.Type, d.Type) {
+				errorf(d.Pos, "conflicting types for '%s'; have '%v', and at %v '%v', as the library's", s.Name, d.Type, s.Pos, s.Type)
+			}
+			s.Go, s.Def = d.Go, d
 		}
 	}
 	if m := g.funcs["main"]; m == nil {

@@ -65,12 +65,21 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 		return d
 	}
 	var names []exp
-	for _, p := range s.Params {
+	for i, p := range s.Params {
 		p.Go = g.localName(p)
 		n := ir.Name(p.Go)
-		if opt.OnStack(p) {
+		t, passed := g.goType(p.Type), g.goType(s.Type.Params[i])
+		if opt.OnStack(p) || t != passed { // a function without a prototype takes a float as a double
 			n = g.name()
-			top = append(top, local(p, ""), ir.Set(ir.Deref(ir.Name(p.Go)), n))
+			v := n
+			if t != passed {
+				v = ir.Convert(t, n)
+			}
+			if opt.OnStack(p) {
+				top = append(top, local(p, ""), ir.Set(ir.Deref(ir.Name(p.Go)), v))
+			} else {
+				top = append(top, ir.Declare(ir.Name(p.Go), t, v), ir.Drop(ir.Name(p.Go)))
+			}
 		}
 		names = append(names, n)
 	}

@@ -1,0 +1,154 @@
+package front
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// What C was before prototypes: functions that are called before they are declared, declared without parameters, or defined
+// with the types of the parameters behind them; and functions of the library that a program declares itself.
+
+// prototypes are what the headers declare, and in which header: functions, and variables such as errno.
+var prototypes func() map[string]*Sym
+
+func init() { prototypes = sync.OnceValue(readPrototypes) }
+
+func readPrototypes() map[string]*Sym {
+	var src strings.Builder
+	for _, dir := range []string{"include", "include/sys"} {
+		list, err := headers.ReadDir(dir)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		for _, f := range list {
+			if name := strings.TrimPrefix(dir+"/"+f.Name(), "include/"); !f.IsDir() && name != "iso646.h" {
+				src.WriteString("#include <" + name + ">\n")
+			}
+		}
+	}
+	u, err := Parse(&Config{}, "headers", src.String())
+	if err != nil {
+		panic(err)
+	}
+	all := map[string]*Sym{}
+	for _, s := range u.Syms {
+		if !s.Defined {
+			all[s.Name] = s
+		}
+	}
+	return all
+}
+
+// definitions are the names of the functions that a file defines: those with parentheses behind them, outside of all
+// others, after which neither the declaration ends nor another name follows.
+func definitions(toks []token) map[string]bool {
+	all := map[string]bool{}
+	depth := 0
+	for i := 0; i+1 < len(toks); i++ {
+		switch t := toks[i]; {
+		case t.is("{"), t.is("("), t.is("["):
+			depth++
+		case t.is("}"), t.is(")"), t.is("]"):
+			depth--
+		case depth == 0 && t.kind == tIdent && toks[i+1].is("("):
+			j, in := i+1, 0
+			for ; j < len(toks); j++ {
+				if toks[j].is("(") {
+					in++
+				} else if toks[j].is(")") {
+					if in--; in == 0 {
+						break
+					}
+				}
+			}
+			if j+1 < len(toks) && (toks[j+1].is("{") || toks[j+1].kind == tIdent && !toks[j+1].is("__attribute__")) {
+				all[t.text] = true
+			}
+		}
+	}
+	return all
+}
+
+// implicit declares a function that is called and has no declaration, as the library's if it has such a one.
+func implicit(p *parser, t token) *Sym {
+	s := &Sym{Name: t.text, Pos: t.pos, Type: &Type{Kind: Func, Elem: tyInt, Old: true}, Storage: Function, implicit: true}
+	if l := prototypes()[t.text]; l != nil && l.Storage == Function && !p.defines[t.text] {
+		s.Type, s.Header = l.Type, true
+		p.warnf(t.pos, "implicit declaration of function '%s', which %s declares", t.text, l.Pos.File)
+	} else {
+		p.warnf(t.pos, "implicit declaration of function '%s'", t.text)
+	}
+	save := p.scopes
+	p.scopes = p.scopes[:1]
+	s = p.declare(s)
+	p.scopes = save
+	return s
+}
+
+// adopt makes what the program declares the library's, if the library has it, with a type that the program can mean, and the
+// file does not define it. If another file does, that is what is meant.
+func adopt(p *parser, s *Sym) {
+	if s.Header || s.Pos.File[0] == '<' || p.defines[s.Name] || p.unit.Name == "headers" {
+		return
+	}
+	l := prototypes()[s.Name]
+	if l == nil || l.Storage != s.Storage {
+		return
+	}
+	alike := func(a, b *Type) bool {
+		return a.Arithmetic() && b.Arithmetic() || a.Kind == Pointer && b.Kind == Pointer && a.ToShared() == b.ToShared() || a.Kind == Void && b.Kind == Void
+	}
+	switch {
+	case s.Storage == Global && !same(l.Type, s.Type):
+		return
+	case s.Storage == Function && !alike(l.Type.Elem, s.Type.Elem):
+		return
+	case s.Storage == Function && !s.Type.Old && (l.Type.Variadic != s.Type.Variadic || !slices.EqualFunc(l.Type.Params, s.Type.Params, alike)):
+		return
+	}
+	s.Type, s.Header = l.Type, true
+}
+
+// oldParams reads the declarations of the parameters of a function without a prototype, whose names t has, and returns
+// their types. The function takes them as arguments are converted by default.
+func oldParams(p *parser, t *Type) []*Type {
+	types := make([]*Type, len(t.Names))
+	for !p.at("{") {
+		d := p.declspecs(true)
+		for {
+			pt, name := p.declarator(d.typ, false)
+			switch i := slices.Index(t.Names, name.text); {
+			case i < 0:
+				p.errorf(name.pos, "declaration for parameter '%s' but no such parameter", name.text)
+			case pt.Kind == Array:
+				types[i] = pointerTo(pt.Elem)
+			case pt.Kind == Func:
+				types[i] = pointerTo(pt)
+			case pt.IsShared() || pt.Kind == Void:
+				p.fatalf(name.pos, "parameter '%s' has type '%v'", name.text, pt)
+			default:
+				types[i] = pt
+			}
+			if !p.accept(",") {
+				break
+			}
+		}
+		p.expect(";")
+	}
+	t.Params = nil
+	for i := range types {
+		if types[i] == nil {
+			types[i] = tyInt
+		}
+		pt := types[i].plain()
+		switch {
+		case pt.Kind < Int && pt.Integer():
+			pt = tyInt
+		case pt.Kind == Float:
+			pt = tyDouble
+		}
+		t.Params = append(t.Params, pt)
+	}
+	return types
+}
