@@ -53,6 +53,7 @@ const (
 	Zero     // L = 0, of any type
 	Compound // the object L, a variable, initialised by List
 	SetStr   // char array L = Str
+	Room     // pointer L = R bytes of the stack, whose top variable C keeps
 
 	Block    // List
 	Decl     // Sym, then List as its initialisation
@@ -138,6 +139,8 @@ type Sym struct {
 	Func    *Sym // the function of a Local, or of a Global declared in one
 	I       int64
 
+	Array     bool // a pointer that the program takes for the array that it leads to
+	Mark      bool // a pointer of the compiler's, which is null when the function begins
 	Addressed bool // its address is taken
 	Reads     int  // uses that are not assignments
 	Assigned  int  // assignments but for its initialisation

@@ -91,6 +91,9 @@ func (c *checker) order(n *Node) *Node {
 func (c *checker) variable(s *Sym, at Pos) *Node {
 	s.Reads++
 	s.Used = true
+	if s.Array {
+		return &Node{Op: Deref, Pos: at, Type: s.Type.Elem, L: &Node{Op: Var, Pos: at, Type: s.Type, Sym: s}}
+	}
 	return c.order(&Node{Op: Var, Pos: at, Type: s.Type, Sym: s})
 }
 
@@ -141,6 +144,9 @@ func bits(n *Node) bool { return n.Op == Member && n.Field.Bits > 0 }
 func (c *checker) value(n *Node) *Node {
 	switch n.Type.Kind {
 	case Array:
+		if n.Type.Variable() {
+			return &Node{Op: Cast, Pos: n.Pos, Type: pointerTo(n.Type.Elem), L: n.L} // what Deref derefers
+		}
 		c.behind(n)
 		root(n)
 		return &Node{Op: Decay, Pos: n.Pos, Type: pointerTo(n.Type.Elem), L: n}
@@ -390,6 +396,10 @@ func (c *checker) assignOp(l, r *Node, op Op, t token) *Node {
 		if !c.arith(lt, t.pos) {
 			return c.broken(t.pos)
 		}
+		if lt.Elem.Variable() {
+			c.errorf(t.pos, "not supported: %s of a pointer to a variable length array: write p = p + i", t.text)
+			return c.broken(t.pos)
+		}
 		n.R = cast(r, tyLong)
 		if op == Sub {
 			n.R = c.negate(n.R, t.pos)
@@ -635,6 +645,9 @@ func (c *checker) pointerSum(n *Node, text string) bool {
 		return false
 	case !same(lt.Elem, rt.Elem):
 		return c.invalid(n, text)
+	case lt.Elem.Variable() || rt.Elem.Variable():
+		c.errorf(n.Pos, "not supported: the difference of pointers to variable length arrays")
+		return false
 	}
 	n.Op, n.Type = PtrDiff, tyLong
 	return true
@@ -673,6 +686,9 @@ func (c *checker) move(q, r *Node, minus bool, at Pos) *Node {
 	r = cast(r, tyLong)
 	if minus {
 		r = c.negate(r, at)
+	}
+	if t := q.Type.Elem; t.Variable() {
+		r = folded(&Node{Op: Mul, Pos: at, Type: tyLong, L: r, R: cast(c.count(t, at), tyLong)}, "*")
 	}
 	return &Node{Op: PtrAdd, Pos: at, Type: q.Type.plain(), L: q, R: r}
 }
@@ -719,6 +735,10 @@ func (c *checker) incdec(n *Node, d int64, post bool, at Pos) *Node {
 	if t.Kind == Pointer && !c.arith(t, at) {
 		return c.broken(at)
 	}
+	if t.Kind == Pointer && t.Elem.Variable() {
+		c.errorf(at, "not supported: ++ and -- of a pointer to a variable length array: write p = p + 1")
+		return c.broken(at)
+	}
 	if n.Type.Const {
 		c.errorf(at, "increment of read-only location")
 	}
@@ -738,7 +758,7 @@ func (c *checker) subscript(n, i *Node, at Pos) *Node {
 		c.errorf(at, "array subscript is not an integer")
 		return c.broken(at)
 	}
-	if n.Type.Kind == Array && n.Op != Str {
+	if n.Type.Kind == Array && n.Op != Str && !n.Type.Variable() {
 		return c.index(n, i, at)
 	}
 	n = c.value(n)

@@ -198,6 +198,9 @@ func (p *parser) sizeof(t token, of *Type) *Node {
 	if strings.Contains(t.text, "lign") {
 		return number(of.Align(), tyULong, t.pos)
 	}
+	if of.Variable() {
+		return folded(&Node{Op: Mul, Pos: t.pos, Type: tyULong, L: p.count(of, t.pos), R: number(of.Base().Size(), tyULong, t.pos)}, "*")
+	}
 	n := of.Elems()
 	threads := of.PerThread()
 	if b := of.Base().Block; t.text == "upc_localsizeof" && b > 0 {

@@ -11,7 +11,9 @@ import (
 type Config struct {
 	Threads int      // THREADS, or 0 if the job decides
 	Include []string // directories for #include
-	Define  []string // NAME or NAME=VALUE
+	Define  []string // NAME or NAME=VALUE, or !NAME, which undefines it
+	// Read reads a header; nil for os.ReadFile.
+	Read func(name string) ([]byte, error)
 }
 
 // Parse parses and checks a source file. The error is an [Errors].
@@ -79,6 +81,7 @@ type parser struct {
 	longDouble bool            // the file has been warned of it
 	pack       []int64         // what #pragma pack allows of alignments, innermost last; 0 for any
 	literals   int             // compound literals so far
+	before     []*Node         // statements that have to stand before the one that is read
 	defines    map[string]bool // functions that the file defines, further down too
 	leaves     int             // how many loops and switches stand in the innermost upc_forall
 }
@@ -551,7 +554,7 @@ func (p *parser) structure() *Type {
 			case ft.IsShared():
 				p.errorf(name.pos, "field '%s' declared with UPC shared qualifier", name.text)
 			}
-			p.noVLA(ft, name.pos)
+			p.fixed(ft, name.pos, "in a structure")
 			if k := ft.Base(); (k.Kind == Struct || k.Kind == Union) && k.Info.Flexible {
 				p.errorf(name.pos, "not supported: a structure with a flexible array as a member or an element ('%s')", name.text)
 			}
@@ -748,9 +751,12 @@ func (p *parser) suffix(base *Type) *Type {
 			p.i++
 		}
 		t := &Type{Kind: Array, Len: -1}
-		if !p.at("]") {
+		if p.at("*") && p.after().is("]") {
+			p.i++
+			t.Len = vla
+		} else if !p.at("]") {
 			at = p.tok().pos
-			e := p.assignment()
+			e := p.value(p.assignment())
 			n, threads, ok := linear(e)
 			switch {
 			case !e.Type.Integer():
@@ -758,8 +764,8 @@ func (p *parser) suffix(base *Type) *Type {
 			case !ok && base.IsShared() && hasThreads(e):
 				p.errorf(at, "in the UPC dynamic translation environment, THREADS must appear exactly once in declarations of shared arrays, alone or times an integer constant")
 				t.Len, t.Threads = 1, true
-			case !ok:
-				t.Len = -2
+			case !ok, threads && !base.IsShared() && len(p.scopes) > 1:
+				t.Len, t.Count = vla, cast(e, tyLong)
 			case n < 0:
 				p.errorf(at, "size of array is negative")
 				t.Len, t.Threads = 1, threads
@@ -772,6 +778,9 @@ func (p *parser) suffix(base *Type) *Type {
 		}
 		p.expect("]")
 		t.Elem = p.suffix(base)
+		if t.Elem.Variable() && t.Len >= 0 {
+			t.Len, t.Count = vla, number(t.Len, tyLong, at)
+		}
 		switch {
 		case t.Elem.Kind == Func:
 			p.fatalf(at, "declaration of an array of functions")
@@ -846,9 +855,11 @@ func (p *parser) params(f *Type) {
 		if t.IsShared() {
 			p.fatalf(name.pos, "parameter declared with UPC shared qualifier")
 		}
-		if t.Kind == Pointer {
-			p.noVLA(t.Elem, name.pos)
+		s := &Sym{Name: name.text, Pos: name.pos, Type: t, Storage: Local, Param: true}
+		if name.text != "" {
+			p.declare(s) // lengths of those behind it may depend on it
 		}
+		f.syms = append(f.syms, s)
 		f.Params = append(f.Params, t)
 		f.Names = append(f.Names, name.text)
 		if !p.accept(",") {
@@ -856,17 +867,6 @@ func (p *parser) params(f *Type) {
 		}
 	}
 	p.expect(")")
-}
-
-// noVLA refuses arrays whose length is not constant.
-func (p *parser) noVLA(t *Type, at Pos) bool {
-	for ; t.Kind == Array || t.Kind == Pointer; t = t.Elem {
-		if t.Kind == Array && t.Len == -2 {
-			p.errorf(at, "not supported: variable length array")
-			return false
-		}
-	}
-	return true
 }
 
 // dimensions refuses array types behind pointers that have THREADS in several dimensions (UPC
@@ -893,7 +893,11 @@ func (p *parser) typeName() *Type {
 	if name.text != "" {
 		p.errorf(name.pos, "unexpected name '%s' in a type", name.text)
 	}
-	p.noVLA(t, d.pos)
+	if p.fn == nil {
+		p.fixed(t, d.pos, "outside of functions")
+	} else {
+		freeze(p, t, d.pos)
+	}
 	p.dimensions(t, d.pos)
 	return t
 }
@@ -984,8 +988,8 @@ func (n *Node) reblock(block int64) {
 func (p *parser) object(s *Sym, d specs) {
 	t := s.Type
 	p.dimensions(t, s.Pos)
-	if !p.noVLA(t, s.Pos) {
-		p.fatalf(s.Pos, "not supported: variable length array '%s'", s.Name)
+	if (s.Storage == Global || t.IsShared()) && !p.fixed(t, s.Pos, "('"+s.Name+"') outside of functions, static or shared") {
+		panic(stop{})
 	}
 	if t.Kind == Void {
 		p.fatalf(s.Pos, "variable or field '%s' declared void", s.Name)
@@ -1054,6 +1058,13 @@ func (p *parser) external() {
 	p.expect(";")
 }
 
+// flush is the statements that have to stand before what has been read.
+func flush(p *parser) []*Node {
+	list := p.before
+	p.before = nil
+	return list
+}
+
 // staticAssert reads _Static_assert.
 func staticAssert(p *parser) {
 	at := p.next().pos
@@ -1095,7 +1106,11 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 	case d.typedef:
 		s.Storage = Typedef
 		p.dimensions(t, name.pos)
-		p.noVLA(t, name.pos)
+		if p.fn != nil {
+			freeze(p, t, name.pos)
+		} else {
+			p.fixed(t, name.pos, "outside of functions")
+		}
 		if b := t.Base(); b.Shared && b.Block == BlockStar {
 			p.errorf(name.pos, "UPC [*] qualifier may not be used in a typedef")
 		}
@@ -1135,10 +1150,14 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 	default:
 		s.Storage = Local
 	}
-	if t.Kind == Array && t.Len == -2 {
-		p.fatalf(name.pos, "not supported: variable length array '%s'", name.text)
+	if p.object(s, d); s.Storage == Local && t.Variable() {
+		s = p.declare(s)
+		p.before = append(p.before, automatic(p, s, name.pos)...)
+		return nil
 	}
-	p.object(s, d)
+	if s.Storage == Local && t.modified() {
+		freeze(p, t, name.pos)
+	}
 	s = p.declare(s)
 	if s.Storage == Local {
 		p.fn.Locals = append(p.fn.Locals, s)
@@ -1468,12 +1487,21 @@ func (p *parser) function(d specs, t *Type, name token) {
 		if !pt.Complete() {
 			p.errorf(name.pos, "parameter %d ('%s') has incomplete type", i+1, t.Names[i])
 		}
-		v := &Sym{Name: t.Names[i], Pos: name.pos, Type: pt, Storage: Local, Param: true, Func: s}
+		v := &Sym{Name: t.Names[i], Pos: name.pos, Type: pt, Storage: Local, Param: true}
+		if !t.Old {
+			v = t.syms[i]
+		}
+		v.Func = s
 		p.declare(v)
 		s.Params = append(s.Params, v)
 	}
+	for _, pt := range declared {
+		freeze(p, pt, name.pos)
+	}
+	begin := flush(p)
 	// The body's block is the parameters' scope.
 	s.Body = p.block(false)
+	s.Body.List = append(begin, s.Body.List...)
 	p.pop()
 	p.mem = mem
 	for _, g := range p.gotos {

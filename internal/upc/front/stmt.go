@@ -13,7 +13,8 @@ func (p *parser) block(scope bool) *Node {
 		if p.tok().kind == tEOF {
 			p.unexpected("expected declaration or statement")
 		}
-		n.List = append(n.List, p.item()...)
+		item := p.item()
+		n.List = append(append(n.List, flush(p)...), item...)
 	}
 	p.path = p.path[:len(p.path)-1]
 	p.locks(n)
@@ -47,7 +48,8 @@ func (p *parser) item() []*Node {
 		if ty.Kind == Func && p.at("{") {
 			p.fatalf(name.pos, "not supported: nested functions")
 		}
-		if n := p.declaration(d, ty, name); n != nil {
+		n := p.declaration(d, ty, name)
+		if out = append(out, flush(p)...); n != nil {
 			out = append(out, n)
 		}
 		if !p.accept(",") {

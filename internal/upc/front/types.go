@@ -61,11 +61,14 @@ type Type struct {
 	// Dimension of an array: Len, or Len times THREADS. -1 if not known.
 	Len     int64
 	Threads bool
+	Count   *Node // of an array whose length is computed: the length, if it is known
+	frozen  bool  // Count is a variable that nothing else assigns to
 
 	Params   []*Type
 	Variadic bool
 	Old      bool     // a Func without a prototype: calls convert arguments by default, and Params are known of definitions
 	Names    []string // of parameters, in a definition
+	syms     []*Sym   // parameters with their names
 
 	Info *StructInfo // of Struct and Union
 
@@ -202,7 +205,7 @@ func (t *Type) Complete() bool {
 	case Void, Func:
 		return false
 	case Array:
-		return t.Len >= 0 && t.Elem.Complete()
+		return (t.Len >= 0 || t.Len == vla) && t.Elem.Complete()
 	case Struct, Union:
 		return t.Info.Complete
 	}

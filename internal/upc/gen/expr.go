@@ -160,6 +160,10 @@ func (g *gen) discard(n *front.Node) {
 		g.perform(n)
 	case front.Zero:
 		g.emit(ir.Set(g.place(n.L), ir.Literals(g.goType(n.L.Type))))
+	case front.Room:
+		p := g.temp(goPtr, exp{})
+		g.emit(ir.Pair(g.variable(n.C.Sym), p, "=", ir.CallTo("libc.Room", ir.Address(ir.Name("upc.c")), g.variable(n.C.Sym), g.typed(n.R))))
+		g.emit(ir.Set(g.place(n.L), ir.Convert(g.goType(n.L.Type), p)))
 	case front.SetStr:
 		if n.L.Type.IsShared() {
 			for i := range len(n.Str) {

@@ -393,6 +393,8 @@ func (g *module) goType(t *front.Type) ir.Type {
 			return goPtr
 		case t.Elem.Kind == front.Func:
 			return ir.FuncOf(g.params(t.Elem, nil), g.result(t.Elem))
+		case t.Elem.Variable():
+			return ir.PointerTo(g.goType(t.Elem.Base()))
 		}
 		return ir.PointerTo(g.goType(t.Elem))
 	case front.Array:

@@ -85,6 +85,9 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	}
 	for _, l := range s.Locals {
 		l.Go = g.localName(l)
+		if l.Mark && !s.Gotos {
+			top = append(top, ir.Declare(ir.Name(l.Go), goPtr, exp{}))
+		}
 		if opt.OnStack(l) {
 			top = append(top, local(l, l.Name), ir.Drop(ir.Name(l.Go)))
 		}
@@ -137,7 +140,7 @@ func zero(t *front.Type) exp {
 // function have names of their own.
 func (g *gen) localName(s *front.Sym) string {
 	n := ident(s.Name)
-	if (opt.OnStack(s) || g.fn.Gotos || g.locals[n] < 0) && (g.locals[n] != 0 || g.funcs[s.Name] != nil) || g.locals[n] < 0 {
+	if (opt.OnStack(s) || s.Mark || g.fn.Gotos || g.locals[n] < 0) && (g.locals[n] != 0 || g.funcs[s.Name] != nil) || g.locals[n] < 0 {
 		k := 2
 		for g.locals[fmt.Sprintf("%s_%d", n, k)] != 0 {
 			k++
@@ -145,7 +148,7 @@ func (g *gen) localName(s *front.Sym) string {
 		n = fmt.Sprintf("%s_%d", n, k)
 	}
 	g.locals[n] = 1
-	if opt.OnStack(s) {
+	if opt.OnStack(s) || s.Mark {
 		g.locals[n] = -1 // nothing else in the function has it
 	}
 	return n

@@ -1,0 +1,58 @@
+#include <upc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <stdarg.h>
+static void fill(int n, int m, double a[n][m]) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      a[i][j] = i * 10 + j;
+}
+static double trace(int n, double a[n][n]) {
+  double s = 0;
+  for (int i = 0; i < n; i++)
+    s += a[i][i];
+  n = 1;
+  return s + sizeof(a[0]) / sizeof(double);
+}
+static double sum(int n, double *const v) { double s = 0; while (n-- > 0) s += v[n]; return s; }
+void proto(int n, int a[*]);
+void proto(int n, int a[n]) { a[n - 1] = 7; }
+int main(void) {
+  int n = 3 + 0 * MYTHREAD;
+  double a[n][n], fixed[4][4], (*p)[n];
+  int counts[THREADS], more[2 * THREADS + 1], v[n * 2];
+  char name[n + 5];
+  if (MYTHREAD) return 0;
+  fill(n, n, a);
+  fill(4, 4, fixed);
+  p = a;
+  printf("%g %g %g\n", trace(n, a), trace(4, fixed), a[2][1]);
+  printf("%g %g %zu %zu\n", p[1][2], *(*(p + 2) + 1), sizeof a, sizeof *p);
+  for (int i = 0; i < THREADS; i++) counts[i] = i;
+  for (int i = 0; i <= 2 * THREADS; i++) more[i] = i;
+  printf("%d %d %zu\n", counts[THREADS - 1], more[2 * THREADS], sizeof counts / sizeof counts[0]);
+  strcpy(name, "vla"); printf("%s %zu\n", name, sizeof(name));
+  double (*h)[n] = malloc(sizeof(double[n][n]));
+  memcpy(h, a, sizeof(a));
+  printf("%g %g\n", h[2][2], sum(n, h[1]));
+  free(h);
+  long total = 0;
+  for (int k = 1; k < 2000; k++) {
+    int tmp[k * 10];
+    memset(tmp, 0, sizeof tmp);
+    tmp[k] = k;
+    total += tmp[k];
+    if (k % 2) { char inner[k]; inner[k - 1] = 1; total += inner[k - 1]; }
+  }
+  printf("%ld\n", total);
+  proto(n, v);
+  int cube[2][n][4];
+  cube[1][2][3] = 5;
+  int (*row)[4] = cube[1];
+  double (*q)[n] = &a[1];
+  printf("%d %d %g %zu\n", v[2], row[2][3], (*q)[2], sizeof cube);
+  goto end;
+end:
+  return 0;
+}
