@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -33,11 +32,18 @@ import (
 	"github.com/argon-go/argon/upc/rt"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	args := os.Args[1:]
+	if filepath.Base(os.Args[0]) == "upcc" {
+		args = append([]string{"cc"}, args...)
+	}
+	os.Exit(run(args, os.Stdout, os.Stderr))
+}
 
 const usage = `usage: upc build [flags] -o PROGRAM FILES
        upc run [flags] FILES [ARGS]
        upc vet [flags] FILES
+       upc [cc] [flags of cc] FILES
 
 Compiles programs of UPC 1.3: FILES end in .upc or .c.
 
@@ -54,6 +60,10 @@ Compiles programs of UPC 1.3: FILES end in .upc or .c.
   -segment N  shared memory of each thread, such as 64M or 2G (default ARGON_SEGMENT,
               or 64M): shared variables that have no room there are errors, and run
               starts the program with it
+
+Without a word before them, or behind cc, or if the command is called upcc, flags are those
+of C compilers, so that a Makefile with UPC=upc works: -c, -o, -D, -U, -I, -L, -l, -O, -g, -W,
+-std, @FILE, and -T; and FILES may be objects, which -c makes, and libraries of them (.o, .a).
 
 of run, which starts the threads in one process unless -conduit or -gasrun says
 otherwise:
@@ -88,7 +98,9 @@ type options struct {
 	tags            string
 	seeds           int
 	files, args     []string
-	units           []*front.Unit // what compile has made of the files
+	units           []*front.Unit     // what compile has made of the files
+	object          bool              // there need be no main, and nothing is linked
+	reads           map[string]string // the files that were read
 }
 
 // passes are those of -d, and what they print.
@@ -116,7 +128,7 @@ var passes = map[string]func(o *options, files map[string]gen.File) string{
 }
 
 // macro matches the argument of -D.
-var macro = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=|$)`)
+var macro = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?(=|$)`)
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("upc", flag.ContinueOnError)
@@ -190,6 +202,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "upc:", err)
 		return 2
 	}
+	if len(args) > 0 && args[0] == "cc" {
+		return cc(args[1:], stdout, stderr)
+	}
+	if len(args) > 0 && (args[0][0:min(1, len(args[0]))] == "@" || slices.Contains(suffixes, filepath.Ext(args[0])) || strings.HasPrefix(args[0], "-") && args[0] != "-h" && args[0] != "-help") {
+		return cc(args, stdout, stderr)
+	}
 	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "-help" {
 		fmt.Fprint(stderr, usage)
 		return 2
@@ -213,19 +231,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return fail(fmt.Errorf("-d %s: only upc build prints it", o.pass))
 	}
 	files, warnings, err := compile(&o)
-	if len(warnings) > 0 {
-		fmt.Fprintln(stderr, warnings.Show())
-	}
-	if errors.As(err, new(*fs.PathError)) {
-		return fail(err)
-	}
-	if l := (front.Errors)(nil); errors.As(err, &l) {
-		fmt.Fprintln(stderr, l.Show())
-		return 1
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
+	if status := report(warnings, err, stderr); err != nil {
+		return status
 	}
 	if verb == "vet" {
 		return min(len(warnings), 1)
@@ -275,19 +282,23 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // compile is the Go files of a program, and what the compiler warns of.
 func compile(o *options) (files map[string]gen.File, warnings front.Errors, err error) {
-	cfg := &front.Config{Threads: o.threads, Include: o.include, Define: o.define}
 	var errs front.Errors
 	source := map[string]string{}
-	for _, f := range o.files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return nil, nil, err
-		}
-		source[f] = string(b)
-		u, err := front.Parse(cfg, f, string(b))
+	list, err := inputs(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	var members []*front.Unit // of libraries
+	for _, in := range list {
+		source[in.name] = in.text
+		u, err := front.Parse(&in.Config, in.name, in.text)
 		var l front.Errors
 		if errors.As(err, &l) {
 			errs = append(errs, l...)
+			continue
+		}
+		if in.member {
+			members = append(members, u)
 			continue
 		}
 		o.units = append(o.units, u)
@@ -296,6 +307,10 @@ func compile(o *options) (files map[string]gen.File, warnings front.Errors, err 
 	if len(errs) > 0 {
 		return nil, warnings, errs
 	}
+	if o.object {
+		return nil, warnings, nil
+	}
+	o.units = linked(o.units, members)
 	files, err = gen.Program(o.units, gen.Options{Threads: o.threads, Source: source, Segment: o.segment, Notes: o.pass == "go"})
 	if errors.As(err, &errs) {
 		for _, e := range errs {

@@ -42,6 +42,7 @@ type cpp struct {
 	included []string // directories for #include, in the order of -I
 	physical string   // the file that is read, whatever #line calls it
 	once     map[string]bool
+	read     func(name string) ([]byte, error)
 	relined  bool // there is a #line
 	depth    int
 	work     int // tokens that macros have made, as often as they were looked at
@@ -58,7 +59,10 @@ const (
 // preprocess is the tokens of a source file after preprocessing, with an end token.
 // relined reports whether the source says by #line where it is from.
 func preprocess(r *reporter, cfg *Config, name, src string) (toks []token, relined bool) {
-	c := &cpp{reporter: r, macros: map[string]*macro{}, included: cfg.Include, once: map[string]bool{}}
+	c := &cpp{reporter: r, macros: map[string]*macro{}, included: cfg.Include, once: map[string]bool{}, read: cfg.Read}
+	if c.read == nil {
+		c.read = os.ReadFile
+	}
 	predefined := []string{
 		"__STDC__=1", "__STDC_VERSION__=199901L", "__STDC_HOSTED__=1", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
 		"__x86_64__=1", "__linux__=1", "__UPC_COLLECTIVE__=1", "__UPC_TICK__=1",
@@ -77,7 +81,12 @@ func preprocess(r *reporter, cfg *Config, name, src string) (toks []token, relin
 		if !ok {
 			v = "1"
 		}
-		c.macros[n] = &macro{name: n, body: lex(r, "<command-line>", v)}
+		if undefined, ok := strings.CutPrefix(n, "!"); ok {
+			delete(c.macros, undefined)
+			continue
+		}
+		at := Pos{"<command-line>", 1, 1}
+		c.define(at, lex(r, at.File, n+" "+v))
 	}
 	c.file(name, src)
 	end := Pos{name, strings.Count(src, "\n") + 1, 1}
@@ -335,7 +344,7 @@ func (c *cpp) include(at Pos, line []token) {
 	}
 	for _, d := range dirs {
 		full := filepath.Join(d, name)
-		if b, err := os.ReadFile(full); err == nil {
+		if b, err := c.read(full); err == nil {
 			c.enter(full, string(b))
 			return
 		}
