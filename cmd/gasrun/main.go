@@ -20,6 +20,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/nets"
 	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
@@ -95,6 +96,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -start-timeout D  time for all hosts to get ready (default 1m)
   -iface NAME     interface, or address of one, for conduits udp and hybrid
                   (default ARGON_IFACE, or by route)
+  -networks FILE  networks of the hosts, with latency and bandwidth: data takes the
+                  quickest way, by its size; see docs/hosts.md
   -bind HOW       where ranks of a host run: spread divides the processors that no
                   other job has taken, core gives each rank one core, numa whole
                   memory nodes, none binds nothing (default ARGON_BIND, or spread,
@@ -195,6 +198,17 @@ func parse(args []string) (options, error) {
 		}
 	}
 	f.StringVar(&o.Iface, "iface", "", "")
+	f.Func("networks", "", func(s string) error {
+		b, err := os.ReadFile(s)
+		if err != nil {
+			return err
+		}
+		g, err := nets.Parse(s, string(b))
+		if err == nil {
+			o.Env = append(o.Env, jobenv.Networks+"="+g.String())
+		}
+		return err
+	})
 	hosts := func(read func(string) ([]launch.Host, error)) func(string) error {
 		return func(s string) (err error) {
 			if len(o.Hosts) > 0 {
@@ -272,6 +286,8 @@ func parse(args []string) (options, error) {
 		return o, errors.New("a time must not be negative, and -timeout not 0")
 	case given["start-timeout"] && o.StartLimit <= 0:
 		return o, errors.New("-start-timeout must be more than 0")
+	case given["iface"] && given["networks"]:
+		return o, errors.New("-iface and -networks exclude each other: the networks say which interfaces datagrams go through")
 	case (given["ssh"] || given["start-timeout"]) && len(o.Hosts) == 0:
 		return o, errors.New("-ssh and -start-timeout are for jobs on hosts (-hosts, -hostfile)")
 	case given["conduit"] && o.Conduit == "":

@@ -84,6 +84,14 @@
 // the round trips, so that the first loss between two hosts is made good after three of
 // them, and not after a second, as RFC 9002 has it of unknown paths.
 //
+// # Several networks
+//
+// With ARGON_NETWORKS hosts have an address on each of several networks (package
+// internal/job/nets), and each pair of hosts up to four ways by size of data, of one or more
+// networks. To the engine each way is a peer of its own. A host between two others hands datagrams
+// on by their header, with no key for them (networks.go). Without it, nothing of that is there but
+// a comparison with nil where a message or an access begins.
+//
 // # Waiting and progress
 //
 // Of the goroutines of a rank that are parked, one waits for the socket and the

@@ -251,10 +251,10 @@ func (d *driver) progress() bool {
 	pending := d.eng.Pending()
 	d.mu.Unlock()
 	c := d.life.c
-	if r, err := d.l.Unreachable(); r >= 0 && !c.gone(r) {
-		c.fail(r, err)
+	if r, err := d.l.Unreachable(); r >= 0 && !c.gone(r%d.life.size) {
+		c.fail(r%d.life.size, err)
 	}
-	if died && !c.gone(dead) {
+	if dead %= d.life.size; died && !c.gone(dead) {
 		c.fail(dead, why)
 	}
 	if news || any {
@@ -326,21 +326,23 @@ func (d *driver) Failure() error {
 // part notes that rank has left.
 func (d *driver) part(rank int) {
 	d.mu.Lock()
-	d.eng.Part(rank)
+	for n := rank; n < d.eng.Config().Size; n += d.life.size {
+		d.eng.Part(n)
+	}
 	d.mu.Unlock()
 }
 
-// doubted is Engine.Doubted, and vouch Engine.Vouch.
-func (d *driver) doubted(rank int) (silent time.Duration, doubted bool) {
+// doubted is Engine.Doubted, and vouch Engine.Vouch, of a number.
+func (d *driver) doubted(number int) (silent time.Duration, doubted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.eng.Doubted(rank)
+	return d.eng.Doubted(number)
 }
 
-func (d *driver) vouch(rank int) {
+func (d *driver) vouch(number int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.eng.Vouch(rank)
+	d.eng.Vouch(number)
 }
 
 // departed is the error of operations on a rank that has left; mu is held.

@@ -55,7 +55,7 @@ func newEndpoint(ctl control, l link, limits conduits.Limits, a *sealing, c engi
 	if err != nil {
 		return nil, err
 	}
-	e.lifecycle.rank, e.size, e.c = c.Rank, c.Size, ctl
+	e.lifecycle.rank, e.size, e.c = c.Rank, eng.Config().Ranks, ctl
 	e.link, e.cond.L = l, &e.waitMu
 	e.l, e.life, e.w = l, &e.lifecycle, &e.waiter
 	e.eng, e.out, e.most = eng, newOutbox(), eng.Config().Datagram

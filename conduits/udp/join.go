@@ -3,6 +3,8 @@ package udp
 import (
 	"context"
 	"crypto/ecdh"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,6 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/job/nets"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/awake"
@@ -27,6 +30,8 @@ import (
 const (
 	// EnvIface names the interface that datagrams go through, or its address.
 	EnvIface = jobenv.Iface
+	// EnvNetworks describes the networks that hosts have, see package nets.
+	EnvNetworks = jobenv.Networks
 	// EnvAuth names the protection of datagrams: authenticated, encrypted or none.
 	EnvAuth = "ARGON_AUTH"
 	// EnvDatagram is the largest datagram, bytes.
@@ -62,6 +67,7 @@ const (
 // options are the values of the environment.
 type options struct {
 	iface    string
+	networks *nets.Graph // nil: hosts have one address each
 	mode     seal.Mode
 	datagram int // 0: as the hosts are
 	dead     time.Duration
@@ -72,6 +78,14 @@ func readOptions(env func(string) string) (o options, err error) {
 	o.iface, o.host, o.dead = env(EnvIface), env(EnvHost), DefaultDeadTime
 	if o.host == "" {
 		o.host = rendezvous.ThisHost()
+	}
+	if s := env(EnvNetworks); s != "" {
+		if o.iface != "" {
+			return o, errs.BadArg("udp: both %s=%q and %s are set: the networks say which interfaces datagrams go through", EnvIface, o.iface, EnvNetworks)
+		}
+		if o.networks, err = nets.Parse(EnvNetworks, s); err != nil {
+			return o, err
+		}
 	}
 	if s := env(EnvAuth); s != "" {
 		if o.mode, err = seal.ParseMode(s); err != nil {
@@ -117,7 +131,7 @@ func Open(j conduits.Job, c conduits.Config) (*Endpoint, error) {
 	if err != nil {
 		return nil, errs.Misstarted(err)
 	}
-	conn, addr, err := listen(o.iface, setup)
+	conn, addr, err := listen(o, setup)
 	if err != nil {
 		return nil, errs.Misstarted(err)
 	}
@@ -144,8 +158,8 @@ func open(j conduits.Job, lim conduits.Limits, o options, setup rendezvous.Setup
 	hello := rendezvous.Hello{
 		Rank: j.Rank, Size: j.Size, Host: o.host, Port: local.Port(), Addr: addr,
 		Incarnation: seal.NewIncarnation(),
-		Agree: fmt.Sprintf("udp 3, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d",
-			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment),
+		Agree: fmt.Sprintf("udp 3, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d, networks %s (%s)",
+			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment, digest(o.networks), EnvNetworks),
 	}
 	m := newMember(j.Rank, j.Size)
 	m.heard, m.host, m.dead = j.Failed, describeHost(o.host), o.dead
@@ -180,9 +194,21 @@ const nearRTT = 5 * time.Millisecond
 
 // start makes the endpoint.
 func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnation uint64, private *ecdh.PrivateKey, conn *net.UDPConn) (*Endpoint, error) {
-	one, mates, err := m.hosts(conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4())
+	is4 := isFour(conn)
+	one, mates, err := m.hosts(is4, o.networks != nil)
 	if err != nil {
 		return nil, err
+	}
+	var w *networks
+	if o.networks != nil && !one {
+		if w, err = m.connect(o.networks, o, is4); err != nil {
+			return nil, err
+		}
+		m.nets.Store(w)
+	}
+	numbers := m.size
+	if w != nil {
+		numbers = w.numbers()
 	}
 	if !one {
 		if err := whole(conn); err != nil {
@@ -193,14 +219,22 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		}
 	}
 	instance := m.client.Instance()
-	s, err := seal.New(seal.Config{
-		Key: key.ForJob(instance[:]), Rank: m.rank, Size: m.size, Mode: o.mode, Incarnation: incarnation, Private: private,
-		Peer: func(rank int) (uint64, []byte) { return m.client.Incarnation(rank), m.client.Public(rank) },
-	})
-	if err != nil {
-		return nil, err
+	var sealers []*seal.Sealer
+	for n := m.rank; n < numbers; n += m.size {
+		s, err := seal.New(seal.Config{
+			Key: key.ForJob(instance[:]), Rank: n, Size: numbers, Mode: o.mode, Incarnation: incarnation, Private: private,
+			Peer: func(n int) (uint64, []byte) { return m.client.Incarnation(n % m.size), m.client.Public(n % m.size) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		sealers = append(sealers, s)
 	}
-	l, err := newSocket(conn, m.rank, table{m.client}, time.Now(), true)
+	var b book = table{m.client}
+	if w != nil {
+		b = w
+	}
+	l, err := newSocket(conn, m.rank, b, time.Now(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -212,17 +246,22 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		o.datagram, most = hostDatagram(l), roomyDatagram
 	}
 	near := func(rank int) bool { return m.client.Host(rank) == m.client.Host(m.rank) }
+	var way link = l
+	if w != nil && w.relayed && w.m.Relays(w.here) && w.firsts[w.here] == m.rank {
+		way = &relay{socket: l, w: w, rank: m.rank}
+	}
 	a := &sealing{
-		s: s, most: most,
+		s: sealers[0], more: sealers[1:], size: m.size, most: most,
 		exhausted: func(err error) { m.fail(m.rank, err) },
 	}
-	e, err := newEndpoint(m, l, lim, a, engine.Config{
-		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead, Name: m.name, Doubt: m.doubt, Seen: m.sight,
-		RTT: func(rank int) time.Duration {
+	e, err := newEndpoint(m, way, lim, a, engine.Config{
+		Rank: m.rank, Size: numbers, Ranks: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead, Name: m.name, Doubt: m.doubt, Seen: m.sight,
+		RTT: func(number int) time.Duration {
+			rank := number % m.size
 			if near(rank) {
 				return nearRTT
 			}
-			return m.trip(m.client.Host(rank))
+			return m.trip(m.client.Host(rank), number/m.size)
 		},
 		// Between hosts nothing is known of the path; on one they are cut as need be.
 		Sure: func(rank int) int {
@@ -232,13 +271,13 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 			return 0 // to ranks of this host as well: none is cut on its way, see whole
 		},
 		Local: func() string { return mtuOf(m.client.Addr(m.rank).Addr()) },
-		Floor: floor(m.client.Addr(m.rank).Addr().Is4()),
+		Floor: floor(is4),
 	})
 	if err != nil {
 		l.Close()
 		return nil, err
 	}
-	e.client, e.processes = m.client, true
+	e.client, e.processes, e.nets = m.client, true, w
 	if conc.HaveProcessors(mates) {
 		e.patience.Set(mostPolls, true)
 	}
@@ -258,15 +297,21 @@ func floor(is4 bool) int {
 
 // name names a rank by its number, its address and, where that is known, its host:
 // another one's is if it was asked for by meet.
-func (m *member) name(rank int) string {
+func (m *member) name(number int) string {
+	rank, by := number%m.size, ""
+	if w := m.nets.Load(); w != nil {
+		by = fmt.Sprintf("%v by %s", w.addr(number), w.name(number))
+	} else {
+		by = m.client.Addr(rank).String()
+	}
 	host := m.host
 	if h := m.client.Host(rank); h != m.client.Host(m.rank) {
 		host, _ = m.names.Load(h)
 	}
 	if host == "" {
-		return fmt.Sprintf("rank %d (%v)", rank, m.client.Addr(rank))
+		return fmt.Sprintf("rank %d (%s)", rank, by)
 	}
-	return fmt.Sprintf("rank %d (host %q, %v)", rank, host, m.client.Addr(rank))
+	return fmt.Sprintf("rank %d (host %q, %s)", rank, host, by)
 }
 
 // meet finds out what the host of rank is called, which its first rank has said
@@ -288,25 +333,26 @@ func (m *member) meet(rank int) {
 	}()
 }
 
-// doubt is called when rank has been silent for half of the dead time. It does not wait.
-func (m *member) doubt(rank int) {
-	m.meet(rank)
-	if _, asked := m.inquiries.LoadOrStore(rank, true); !asked {
-		go m.inquire(rank)
+// doubt is called when a peer has been silent for half of the dead time. It does not wait.
+func (m *member) doubt(number int) {
+	m.meet(number % m.size)
+	if _, asked := m.inquiries.LoadOrStore(number, true); !asked {
+		go m.inquire(number)
 	}
 }
 
 // inquiries is how many looks at a silent rank there can be in a dead time.
 const inquiries = 8
 
-// inquire has the rendezvous look at a rank as long as it is in doubt, and vouches for it
+// inquire has the rendezvous look at a peer's rank as long as it is in doubt, and vouches for it
 // if its process runs: then it is its runtime that lets no goroutine answer.
-func (m *member) inquire(rank int) {
-	defer m.inquiries.Delete(rank)
+func (m *member) inquire(number int) {
+	defer m.inquiries.Delete(number)
+	rank := number % m.size
 	limit := m.dead / inquiries
 	for {
 		e, next := m.ep.Load(), time.NewTimer(limit)
-		silent, doubted := e.doubted(rank)
+		silent, doubted := e.doubted(number)
 		if !doubted {
 			return
 		}
@@ -319,7 +365,7 @@ func (m *member) inquire(rank int) {
 		}
 		m.sights.Store(rank, s)
 		if s.Busy() {
-			e.vouch(rank)
+			e.vouch(number)
 			return
 		}
 		select {
@@ -331,8 +377,8 @@ func (m *member) inquire(rank int) {
 }
 
 // sight describes the result of the last look at rank.
-func (m *member) sight(rank int) string {
-	if s, ok := m.sights.Load(rank); ok {
+func (m *member) sight(number int) string {
+	if s, ok := m.sights.Load(number % m.size); ok {
 		return s.String()
 	}
 	return ""
@@ -340,8 +386,8 @@ func (m *member) sight(rank int) string {
 
 // hosts reports whether all ranks are on one host and how many are on this one. All
 // addresses must be of the family that this rank's socket has, and reachable
-// from elsewhere if any rank is elsewhere.
-func (m *member) hosts(is4 bool) (one bool, near int, err error) {
+// from elsewhere if any rank is elsewhere, unless the job's networks have other addresses.
+func (m *member) hosts(is4, elsewhere bool) (one bool, near int, err error) {
 	one = true
 	here := m.client.Host(m.rank)
 	for r := range m.size {
@@ -350,6 +396,9 @@ func (m *member) hosts(is4 bool) (one bool, near int, err error) {
 		} else {
 			one = false
 		}
+	}
+	if elsewhere {
+		return one, near, nil
 	}
 	loopback := m.client.Addr(m.rank).Addr().IsLoopback() // hosts that are one machine
 	for r := range m.size {
@@ -371,14 +420,14 @@ func (m *member) hosts(is4 bool) (one bool, near int, err error) {
 // listen opens the rank's socket. The address is the zero Addr if the rendezvous
 // must say by which others reach this host: its own name here leads back to the
 // loopback interface.
-func listen(iface string, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, error) {
+func listen(o options, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, error) {
 	addr, err := route(setup.Server, setup.Patience)
 	if err != nil {
 		return nil, netip.Addr{}, err
 	}
 	bind, told := addr, addr
-	if iface != "" {
-		if bind, err = ifaddr.Choose(iface, addr.Is4()); err != nil {
+	if o.iface != "" {
+		if bind, err = ifaddr.Choose(o.iface, addr.Is4()); err != nil {
 			return nil, netip.Addr{}, err
 		}
 		told = bind
@@ -386,6 +435,12 @@ func listen(iface string, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, err
 		told = netip.Addr{}
 		bind = netip.IPv6Unspecified()
 		if addr.Is4() {
+			bind = netip.IPv4Unspecified()
+		}
+	}
+	if o.networks != nil { // any address of this host
+		bind = netip.IPv6Unspecified()
+		if o.networks.Networks[0].Prefix.Addr().Is4() {
 			bind = netip.IPv4Unspecified()
 		}
 	}
@@ -398,6 +453,18 @@ func listen(iface string, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, err
 		return nil, netip.Addr{}, errs.Resource("udp: a socket at %v: %v (%s)", bind, err, EnvIface)
 	}
 	return conn, told, nil
+}
+
+// isFour reports whether a socket is one of IPv4.
+func isFour(conn *net.UDPConn) bool { return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4() }
+
+// digest is what ranks compare of their networks' descriptions.
+func digest(g *nets.Graph) string {
+	if g == nil {
+		return "none"
+	}
+	sum := sha256.Sum256([]byte(g.String()))
+	return hex.EncodeToString(sum[:8])
 }
 
 // alwaysLoopback reports whether a service at this address is for this host alone.

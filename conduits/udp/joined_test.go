@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,7 +39,8 @@ func (e *joinedHere) Close() error {
 // Wake reaches other ranks too, since their memory is this process's.
 func (e *joinedHere) Wake(rank int) { e.all[rank].(*joinedHere).notify() }
 
-// Joined opens n ranks in this process as if each were one of its own.
+// Joined opens n ranks in this process as if each were one of its own. A variable of env is for
+// one rank only if its name begins with "RANK:".
 func Joined(mode seal.Mode, env map[string]string) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		if _, err := limits(n, MaxLocal, c); err != nil {
@@ -64,12 +66,22 @@ func Joined(mode seal.Mode, env map[string]string) func(n int, c conduits.Config
 		var wg sync.WaitGroup
 		for r := range n {
 			wg.Go(func() {
-				e, err := Open(conduits.Job{Rank: r, Size: n, Env: func(k string) string { return all[k] }}, c)
+				e, err := Open(conduits.Job{Rank: r, Size: n, Env: func(k string) string {
+					if v, ok := all[strconv.Itoa(r)+":"+k]; ok {
+						return v
+					}
+					return all[k]
+				}}, c)
 				if err != nil {
 					fails[r] = fmt.Errorf("rank %d: %w", r, err)
 					return
 				}
-				e.l.(*socket).marks = marks // before anything is sent
+				switch l := e.l.(type) { // before anything is sent
+				case *socket:
+					l.marks = marks
+				case *relay:
+					l.marks = marks
+				}
 				eps[r] = &joinedHere{e, eps, left, srv}
 			})
 		}

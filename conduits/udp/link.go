@@ -303,7 +303,7 @@ func (s *socket) run(l []outgoing, direct bool) int {
 	}
 	d := &l[0]
 	if s.marks != nil {
-		s.marks[d.dst].Add(1)
+		s.marks[d.dst%len(s.marks)].Add(1) // a number, see networks
 	}
 	if direct {
 		w.box.Message(nil)

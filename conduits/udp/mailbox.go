@@ -18,6 +18,7 @@ type mailbox struct {
 	d        *driver
 	mem      *memory // of messages to itself that data goes ahead of
 	limits   conduits.Limits
+	nets     *networks         // nil if there is one
 	receiver conduits.Receiver // set by Attach
 
 	poller atomic.Uintptr // the goroutine that polls, or 0
@@ -38,6 +39,7 @@ type stage struct {
 	data    []byte
 	to      segment.NLA
 	cookie  uint64
+	number  int  // the peer it is for
 	early   bool // SourceDone has been reported: data is a copy
 	lent    bool // the engine's
 }
@@ -69,8 +71,16 @@ func (box *mailbox) unstage(id uint32) {
 	box.free = append(box.free, id)
 }
 
-// room takes a credit, with mu held.
-func (box *mailbox) room(dst int, c conduits.Class) conduits.Status {
+// number is the peer that n bytes go to rank dst by.
+func (box *mailbox) number(dst, n int) int {
+	if box.nets == nil {
+		return dst
+	}
+	return box.nets.number(dst, n)
+}
+
+// room takes a credit of peer number, which is rank dst, with mu held.
+func (box *mailbox) room(dst, number int, c conduits.Class) conduits.Status {
 	if box.d.life.over() != nil {
 		return conduits.Dead
 	}
@@ -81,7 +91,7 @@ func (box *mailbox) room(dst int, c conduits.Class) conduits.Status {
 	if dst == box.d.life.rank {
 		return box.reserveSelf(c)
 	}
-	st := box.d.eng.Reserve(dst, c)
+	st := box.d.eng.Reserve(number, c)
 	if st == conduits.NoCredit {
 		box.d.flush()
 	}
@@ -101,7 +111,7 @@ func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, wor
 	box.checkLengths(len(words), len(payload))
 	box.d.mu.Lock()
 	if dst == box.d.life.rank {
-		st := box.room(dst, c)
+		st := box.room(dst, dst, c)
 		if st == conduits.Ready {
 			box.sent[c]++
 			box.sendSelf(c, tag, words, payload)
@@ -112,12 +122,13 @@ func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, wor
 		}
 		return st
 	}
-	st := box.room(dst, c)
+	number := box.number(dst, len(payload))
+	st := box.room(dst, number, c)
 	if st == conduits.Ready {
 		now := box.d.l.Now()
 		box.sent[c]++
 		box.d.eng.Time(now)
-		box.d.eng.Send(dst, c, tag, words, payload)
+		box.d.eng.Send(number, c, tag, words, payload)
 		box.d.flushAt(now)
 	}
 	box.d.mu.Unlock()
@@ -129,10 +140,12 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 	box.checkLengths(words, payload)
 	box.d.mu.Lock()
 	defer box.d.mu.Unlock()
-	if st := box.room(dst, c); st != conduits.Ready {
+	number := box.number(dst, payload)
+	if st := box.room(dst, number, c); st != conduits.Ready {
 		return conduits.Slot{}, st
 	}
 	id, s := box.stage(words)
+	s.number = number
 	slot := conduits.Slot{Words: s.words[:words:words], Ref: uint64(id)}
 	if payload > 0 {
 		if s.payload == nil {
@@ -147,10 +160,12 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 func (box *mailbox) reservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	box.d.mu.Lock()
 	defer box.d.mu.Unlock()
-	if st := box.room(dst, c); st != conduits.Ready {
+	number := box.number(dst, len(data))
+	if st := box.room(dst, number, c); st != conduits.Ready {
 		return conduits.Slot{}, 0, st
 	}
 	id, s := box.stage(words)
+	s.number = number
 	s.long, s.to, s.data, s.cookie = true, to, data, cookie
 	// A sender that had to wait until its data has arrived would send one message in a
 	// round trip.
@@ -187,13 +202,13 @@ func (box *mailbox) Commit(dst int, c conduits.Class, slot conduits.Slot, tag co
 	box.d.eng.Time(now)
 	switch words := s.words[:s.nwords]; {
 	case s.lent:
-		box.d.eng.SendCopy(dst, c, tag, words, s.to, s.data)
+		box.d.eng.SendCopy(s.number, c, tag, words, s.to, s.data)
 	case s.long:
-		if ev := box.d.eng.SendLong(dst, c, tag, words, s.to, s.data, s.cookie); ev != 0 && !s.early {
+		if ev := box.d.eng.SendLong(s.number, c, tag, words, s.to, s.data, s.cookie); ev != 0 && !s.early {
 			box.d.eng.Complete(engine.Completion{Cookie: s.cookie, Event: ev})
 		}
 	default:
-		box.d.eng.Send(dst, c, tag, words, s.payload[:payload])
+		box.d.eng.Send(s.number, c, tag, words, s.payload[:payload])
 	}
 	box.unstage(id)
 	box.d.flushAt(now)
@@ -225,7 +240,7 @@ func (box *mailbox) Cancel(dst int, c conduits.Class, slot conduits.Slot) {
 	if dst == box.d.life.rank {
 		box.loop.open[c]--
 	} else {
-		box.d.eng.Cancel(dst, c)
+		box.d.eng.Cancel(s.number, c)
 	}
 	switch {
 	case s.lent:

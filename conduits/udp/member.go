@@ -1,7 +1,9 @@
 package udp
 
 import (
+	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +29,8 @@ type member struct {
 	heard      func(*conduits.PeerError)             // conduits.Job.Failed
 	failing    atomic.Bool                           // this rank has declared itself failed
 	host       string                                // what this one is called in messages
-	trips      atomic.Pointer[map[int]time.Duration] // round trips by host; nil as long as none is known
+	trips      atomic.Pointer[map[int]time.Duration] // round trips by number of a host, see prober; nil as long as none is known
+	nets       atomic.Pointer[networks]              // nil if the job's hosts have one network
 
 	dead      time.Duration                    // options.dead
 	inquiries *conc.Map[int, bool]             // ranks that the rendezvous is asked for a look at
@@ -179,12 +182,61 @@ func (m *member) stay(e *Endpoint) {
 		}
 		e.Park(t)
 	}
+	if w := e.nets; w != nil && w.relayed {
+		m.handOn(e)
+	}
 	if m.failed.Load() == nil {
 		_ = m.client.Leave() // if it cannot, it counts as failed: no rank is misled
 	}
 	_ = m.client.Close()
 	e.att.retire()
 	e.l.Close()
+}
+
+// drained is the key at the rendezvous of a rank that has closed, when all that it has sent has
+// arrived.
+func drained(rank int) string { return "udp/drained/" + strconv.Itoa(rank) }
+
+// watchRelays hears of the leaving of ranks that hand on: they go on for the others.
+func (m *member) watchRelays(w *networks) {
+	for h, r := range w.firsts {
+		if r != m.rank && w.m.Relays(h) {
+			go func() {
+				// Without an answer the job has failed, or this rank has left.
+				if _, err := m.client.Get(context.Background(), drained(r)); err == nil {
+					m.departed(r)
+				}
+			}()
+		}
+	}
+}
+
+// handOn tells the other ranks that this one needs none of them any more, and on a host that is
+// between others goes on handing on until all have said so.
+func (m *member) handOn(e *Endpoint) {
+	var over atomic.Bool
+	go func() {
+		// Errors mean that the job has failed, or that the service is over: rank 0 was the last.
+		err := m.client.Put(drained(m.rank), nil)
+		if _, relays := e.l.(*relay); err == nil && relays {
+			_ = each(m.size, func(r int) error {
+				_, err := m.client.Get(context.Background(), drained(r))
+				return err
+			})
+		}
+		over.Store(true)
+		m.tell()
+	}()
+	for m.failed.Load() == nil && e.l.Err() == nil {
+		t := e.Arm(draining{})
+		e.progress()
+		e.discard()
+		if over.Load() || m.failed.Load() != nil {
+			e.Disarm(t)
+			return
+		}
+		e.Park(t)
+	}
 }
 
 type draining struct{}

@@ -64,8 +64,9 @@ const (
 //	byte 1       1 if the sender has heard from the host that it is for, plus 2 if it
 //	             has been told that it was heard, and has measured a round trip, so
 //	             that it needs no answer
-//	bytes 2-5    the sender's host, big-endian, as the rendezvous numbers them
-//	bytes 6-9    the host that it is for
+//	bytes 2-5    the sender's host, big-endian, as the rendezvous numbers them, plus the number
+//	             of hosts for each path between the two before the one that it takes
+//	bytes 6-9    the host that it is for, likewise
 //	bytes 10-13  the number of the probe, of those from one host to another, from 1 on
 //	bytes 14-17  the number of the one that it answers, or 0
 //	bytes 18-33  HMAC-SHA-256 of the above, cut to 16 bytes, by a key of this job
@@ -104,13 +105,15 @@ type prober struct {
 	m      *member
 	conn   *net.UDPConn
 	key    [jobkey.Size]byte
-	firsts []int // first rank of each host
-	self   int   // this host
-	peers  []int // hosts to try, ascending
+	firsts []int     // first rank of each host
+	self   int       // this host
+	w      *networks // nil if the hosts have one network
+	peers  []int     // numbers to try, ascending: a host, plus the number of hosts for each further path
 	ways   []tried
-	size   int                            // of a probe
-	write  func(b []byte, host int) error // most errors are as good as a loss
-	failed error                          // why no probe can be sent
+	size   int                              // of a probe
+	write  func(b []byte, number int) error // most errors are as good as a loss
+	failed error                            // why no probe can be sent
+	seed   [16]byte                         // decides which hosts are tried
 }
 
 // paths checks that datagrams pass between this host and others, on behalf of the
@@ -120,7 +123,7 @@ type prober struct {
 // dead time, at least 5 s and at most a minute.
 func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
 	own := m.client.Addr(m.rank).Addr()
-	p := &prober{m: m, conn: conn, self: m.client.Host(m.rank), size: floor(own.Is4())}
+	p := &prober{m: m, conn: conn, self: m.client.Host(m.rank), size: floor(isFour(conn)), w: m.nets.Load(), seed: m.client.Instance()}
 	if o.datagram > 0 {
 		p.size = min(p.size, o.datagram)
 	}
@@ -136,7 +139,7 @@ func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
 	p.firsts = p.firsts[:min(len(p.firsts), mostHosts)]
 	instance := m.client.Instance()
 	p.key = key.ForJob(instance[:]).Seed("paths")
-	p.peers = probed(len(p.firsts), p.self, binary.BigEndian.Uint64(instance[:]))
+	p.peers = p.tries(p.self)
 	p.ways = make([]tried, len(p.peers))
 	if first != m.rank {
 		m.awaited.Add(1)
@@ -150,8 +153,13 @@ func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
 		}()
 		return nil
 	}
-	p.write = func(b []byte, host int) error {
-		_, err := conn.WriteToUDPAddrPort(b, m.client.Addr(p.firsts[host]))
+	p.write = func(b []byte, number int) error {
+		host := p.host(number)
+		to := m.client.Addr(p.firsts[host])
+		if p.w != nil {
+			to = p.w.addr(p.firsts[host] + number/len(p.firsts)*m.size)
+		}
+		_, err := conn.WriteToUDPAddrPort(b, to)
 		return errTooLong(err, len(b), own)
 	}
 
@@ -294,7 +302,7 @@ func (p *prober) send(i int, answer uint32, now time.Time) {
 	if w.done() {
 		b[1] |= probeDone
 	}
-	binary.BigEndian.PutUint32(b[2:], uint32(p.self))
+	binary.BigEndian.PutUint32(b[2:], uint32(p.self+p.peers[i]-p.host(p.peers[i])))
 	binary.BigEndian.PutUint32(b[6:], uint32(p.peers[i]))
 	binary.BigEndian.PutUint32(b[10:], w.sent)
 	binary.BigEndian.PutUint32(b[14:], answer)
@@ -312,11 +320,15 @@ func (p *prober) sum(b []byte) []byte {
 
 // receive takes a probe; what is none, or is of no rank of the job, is dropped.
 func (p *prober) receive(b []byte, now time.Time) {
-	if len(b) < probeSize || b[0] != probeKind || b[1] > probeHeard|probeDone || int(binary.BigEndian.Uint32(b[6:])) != p.self ||
-		!hmac.Equal(b[probeBody:probeSize], p.sum(b[:probeBody])) {
+	if len(b) < probeSize || b[0] != probeKind || b[1] > probeHeard|probeDone || !hmac.Equal(b[probeBody:probeSize], p.sum(b[:probeBody])) {
 		return
 	}
-	i, ok := slices.BinarySearch(p.peers, int(binary.BigEndian.Uint32(b[2:])))
+	from, to := int(binary.BigEndian.Uint32(b[2:])), int(binary.BigEndian.Uint32(b[6:]))
+	if p.host(to) != p.self {
+		p.hand(from, to, b)
+		return
+	}
+	i, ok := slices.BinarySearch(p.peers, from)
 	if !ok {
 		return
 	}
@@ -333,6 +345,41 @@ func (p *prober) receive(b []byte, now time.Time) {
 	if b[1]&probeDone == 0 {
 		p.send(i, binary.BigEndian.Uint32(b[10:]), now) // which says that it was heard, so that this ends
 	}
+}
+
+// hand sends a probe on to the next host of its path.
+func (p *prober) hand(from, to int, b []byte) {
+	if p.w == nil {
+		return
+	}
+	path := to / len(p.firsts) * p.m.size
+	if at := p.w.through(p.firsts[p.host(from)]+path, p.firsts[p.host(to)]+path); at.IsValid() {
+		_, _ = p.conn.WriteToUDPAddrPort(b, at) // an error is as good as a loss
+	}
+}
+
+// host is the host of a number.
+func (p *prober) host(number int) int {
+	if p.w == nil {
+		return number
+	}
+	return number % len(p.firsts)
+}
+
+// tries are the numbers that a host tries, ascending.
+func (p *prober) tries(self int) []int {
+	l := probed(len(p.firsts), self, binary.BigEndian.Uint64(p.seed[:]))
+	if p.w == nil {
+		return l
+	}
+	var all []int
+	for _, h := range l {
+		for i := range p.w.m.Paths(self, h) {
+			all = append(all, h+i*len(p.firsts))
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // report lists this host's name, the hosts it has heard, and the round trips, nanoseconds,
@@ -383,9 +430,12 @@ func (p *prober) measured(trips []time.Duration) {
 	p.m.trips.Store(&by)
 }
 
-// trip is the round trip to another host, as far as the paths' check has measured
+// trip is the round trip to another host by a path, as far as the paths' check has measured
 // it; 0 if it has not.
-func (m *member) trip(host int) time.Duration {
+func (m *member) trip(host, path int) time.Duration {
+	if w := m.nets.Load(); w != nil {
+		host += path * len(w.firsts)
+	}
 	if by := m.trips.Load(); by != nil {
 		return (*by)[host]
 	}
@@ -415,12 +465,11 @@ func (p *prober) judge() error {
 	if err := each(len(p.firsts), report); err != nil {
 		return err
 	}
-	instance := p.m.client.Instance()
 	lost := map[[2]int]bool{}
 	for to := range p.firsts {
-		for i, from := range probed(len(p.firsts), to, binary.BigEndian.Uint64(instance[:])) {
+		for i, from := range p.tries(to) {
 			if i >= len(heard[to]) || heard[to][i] != '1' {
-				lost[[2]int{from, to}] = true
+				lost[[2]int{from, to + from - p.host(from)}] = true
 			}
 		}
 	}
@@ -456,8 +505,13 @@ func (p *prober) verdict(lost map[[2]int]bool, names []string) string {
 	if len(lost) == 0 {
 		return ""
 	}
-	who := func(h int) string {
+	knob := EnvIface
+	who := func(number int) string {
+		h := p.host(number)
 		r := p.firsts[h]
+		if p.w != nil {
+			return fmt.Sprintf("%s (rank %d)", names[h], r)
+		}
 		return fmt.Sprintf("%s (rank %d at %v)", names[h], r, p.m.client.Addr(r))
 	}
 	var pairs [][2]int
@@ -469,18 +523,23 @@ func (p *prober) verdict(lost map[[2]int]bool, names []string) string {
 	slices.SortFunc(pairs, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
 	var said []string
 	for i, l := range pairs {
+		by := ""
+		if p.w != nil {
+			a := p.w.m.Paths(p.host(l[0]), p.host(l[1]))[l[0]/len(p.firsts)]
+			by, knob = ", by "+p.w.m.Name(&a, func(h int) string { return names[h] }), EnvNetworks
+		}
 		if i == namedPairs {
 			said = append(said, fmt.Sprintf("and %d more pairs of hosts", len(pairs)-i))
 			break
 		}
 		if lost[[2]int{l[1], l[0]}] {
-			said = append(said, fmt.Sprintf("between %s and %s in either direction", who(l[0]), who(l[1])))
+			said = append(said, fmt.Sprintf("between %s and %s in either direction%s", who(l[0]), who(l[1]), by))
 		} else {
-			said = append(said, fmt.Sprintf("from %s to %s, though they pass back", who(l[0]), who(l[1])))
+			said = append(said, fmt.Sprintf("from %s to %s, though they pass back%s", who(l[0]), who(l[1]), by))
 		}
 	}
 	return "udp: no datagrams pass " + strings.Join(said, "; ") +
-		": a firewall or network policy drops UDP there (all ports must be open between the hosts of a job), or the addresses are of another network (" + EnvIface + ")" +
+		": a firewall or network policy drops UDP there (all ports must be open between the hosts of a job), or the addresses are of another network (" + knob + ")" +
 		fmt.Sprintf(", or the path carries none of %d bytes (%s)", p.size, EnvDatagram)
 }
 

@@ -99,7 +99,7 @@ func TestTrips(t *testing.T) {
 			}
 			_, trips := p.report("x")
 			p.measured(trips)
-			if p.m.trip(1-h) != p.ways[0].trip || p.m.trip(h) != 0 {
+			if p.m.trip(1-h, 0) != p.ways[0].trip || p.m.trip(h, 0) != 0 {
 				t.Fatalf("host %d knows of %v", h, *p.m.trips.Load())
 			}
 		}

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/segment"
@@ -46,17 +47,18 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	}
 	var ev conduits.Event
 	var err error
+	to := e.number(a.Rank, int(min(a.Len(), math.MaxInt)))
 	switch a.Verb {
 	case conduits.Put:
-		ev, err = e.eng.Put(a.Rank, a.At, a.Mem, a.Want, a.Cookie)
+		ev, err = e.eng.Put(to, a.At, a.Mem, a.Want, a.Cookie)
 	case conduits.Get:
-		ev, err = e.eng.Get(a.Mem, a.Rank, a.At, a.Want, a.Cookie)
+		ev, err = e.eng.Get(a.Mem, to, a.At, a.Want, a.Cookie)
 	case conduits.PutWord:
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], a.A)
-		ev, err = e.eng.Put(a.Rank, a.At, b[:a.Size], a.Want, a.Cookie)
+		ev, err = e.eng.Put(to, a.At, b[:a.Size], a.Want, a.Cookie)
 	case conduits.Atomic:
-		err = e.eng.Atomic(a.Rank, a.At, a.Op, a.Type, a.A, a.B, a.Cookie)
+		err = e.eng.Atomic(to, a.At, a.Op, a.Type, a.A, a.B, a.Cookie)
 	}
 	e.flush()
 	return ev, err

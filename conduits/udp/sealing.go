@@ -11,6 +11,8 @@ import (
 // sealing is a rank's seal.Sealer as its engine wants it.
 type sealing struct {
 	s         *seal.Sealer
+	more      []*seal.Sealer // of this rank's further numbers, each size apart; see networks
+	size      int
 	like      []byte        // header of the last datagram that was accepted, in mode None
 	likeSrc   int           // and its source
 	most      int           // bytes of a sealed datagram that any rank sends; 0: as this rank's
@@ -38,8 +40,16 @@ func (a *sealing) Trailer() int { return seal.Overhead(a.s.Mode()) - seal.Header
 
 func (a *sealing) Plain() bool { return a.s.Mode() == seal.None }
 
+// by is the sealer of the datagrams to and from a number of a peer.
+func (a *sealing) by(number int) *seal.Sealer {
+	if len(a.more) == 0 || number < a.size {
+		return a.s
+	}
+	return a.more[number/a.size-1]
+}
+
 func (a *sealing) Seal(dst int, b []byte) bool {
-	_, err := a.s.Seal(b[:0], dst, b[seal.HeaderSize:len(b)-a.Trailer()])
+	_, err := a.by(dst).Seal(b[:0], dst, b[seal.HeaderSize:len(b)-a.Trailer()])
 	if err != nil {
 		a.once.Do(func() {
 			if a.exhausted != nil {
@@ -59,7 +69,13 @@ func (a *sealing) Open(b []byte) (int, []byte, bool) {
 	if seal.Alike(b, a.like) {
 		return a.likeSrc, b[seal.HeaderSize:len(b):len(b)], true
 	}
-	src, plain, why := a.s.Open(b)
+	s := a.s
+	if len(a.more) > 0 {
+		if _, _, to, ok := seal.Ends(b); ok && to/a.size <= len(a.more) {
+			s = a.by(to)
+		}
+	}
+	src, plain, why := s.Open(b)
 	if why != seal.Accepted {
 		return src, plain, false
 	}
@@ -72,6 +88,9 @@ func (a *sealing) Open(b []byte) (int, []byte, bool) {
 // refused counts what was refused, by reason.
 func (a *sealing) refused() seal.Counts {
 	c := a.s.Refused()
+	for _, s := range a.more {
+		c.Add(s.Refused())
+	}
 	c.Malformed += a.long.Load()
 	return c
 }

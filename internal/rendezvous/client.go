@@ -437,6 +437,9 @@ const (
 	MaxKeys  = 1 << 16
 )
 
+// Said is the key of a line that ServerConfig.Logf is to print.
+const Said = "said"
+
 // Put stores a value for all ranks and returns when the service has it. A key is
 // put once; putting the same value again does nothing. At most 1,024 Puts and
 // Gets of a rank may wait.

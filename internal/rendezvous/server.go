@@ -981,6 +981,9 @@ func (s *Server) put(r request) answer {
 		return no(resource, "the keys and values of a job have at most %d bytes together", maxStore)
 	}
 	s.stored += n
+	if r.key == Said {
+		s.logf("%s", errs.Line(string(r.value), len(r.value)))
+	}
 	value := bytes.Clone(r.value)
 	s.values[r.key] = value
 	for _, w := range s.waiting[r.key] {

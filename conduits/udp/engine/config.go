@@ -13,6 +13,11 @@ import (
 // MaxMedium must be equal on all ranks.
 type Config struct {
 	Rank, Size int
+	// Ranks, if it is not 0, is how many ranks there are: a peer of number n, of Size, is rank
+	// n % Ranks, reached in another way than those of other numbers. Each number has a path,
+	// credits and windows of its own. What a caller is told of, but for messages and errors
+	// of operations, are numbers.
+	Ranks int
 
 	// Epoch is the rank's incarnation, not 0: a process that is started in the place
 	// of another has another one, and is ignored by those that knew the first.
@@ -122,6 +127,14 @@ type Sealer interface {
 	Plain() bool
 }
 
+// rank is the rank that the peer of a number is.
+func (c *Config) rank(number int) int {
+	if number >= c.Ranks {
+		return number % c.Ranks
+	}
+	return number
+}
+
 // overhead is how many bytes sealing adds.
 func (c *Config) overhead() int {
 	if c.Sealer == nil {
@@ -164,10 +177,13 @@ func (c *Config) ensure() error {
 			*d.v = d.def
 		}
 	}
+	if c.Ranks == 0 {
+		c.Ranks = c.Size
+	}
 	over := c.overhead()
 	switch {
-	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
-		return errs.BadArg("udp: rank %d of %d", c.Rank, c.Size)
+	case c.Ranks < 1 || c.Size < c.Ranks || c.Rank < 0 || c.Rank >= c.Ranks:
+		return errs.BadArg("udp: rank %d of %d", c.Rank, c.Ranks)
 	case c.Epoch == 0:
 		return errs.BadArg("udp: Config.Epoch is 0")
 	case c.Memory == nil:
@@ -205,7 +221,7 @@ type Stats struct {
 	PathProbes       uint64 // datagrams sent to find out whether their size arrives
 	BlackHoles       uint64 // times a path stopped to let pass what it had
 	Split            uint64 // contents sent in pieces for that
-	Peers            int    // that there is state for
+	Peers            int    // ranks that there is state for
 	Deaths           int
 	Frames, FramesIn uint64 // messages, fragments and operations
 }

@@ -56,6 +56,7 @@ type Engine struct {
 type Message struct {
 	conduits.Message
 
+	from  int // number of the peer
 	words [conduits.MaxWords]uint32
 	buf   []byte // the landing buffer; nil for long and for none
 	num   uint32
@@ -89,10 +90,11 @@ type op struct {
 
 // peer is the engine's state of a rank that there was contact with.
 type peer struct {
-	rank  int
-	epoch uint32 // 0: not known yet
-	dead  bool
-	left  bool // dead, but in good order
+	number int
+	rank   int    // number % Config.Ranks
+	epoch  uint32 // 0: not known yet
+	dead   bool
+	left   bool // dead, but in good order
 	path
 	flows [conduits.NumClasses]flow
 
@@ -140,7 +142,7 @@ type item struct {
 	err    error  // of a put: the target has refused a fragment
 	data   []byte
 	size   uint64 // of registered memory that fragments are copied from when they are cut; data is nil
-	peer   int32  // the rank that gets it
+	peer   int32  // the rank that gets it: Memory's src
 	words  [conduits.MaxWords]uint32
 	next   *item
 }
@@ -172,35 +174,43 @@ func (e *Engine) Config() Config { return e.c }
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Peers = len(e.peers)
+	for n := range e.peers {
+		first := true // of the numbers of its rank
+		for m := n - e.c.Ranks; first && m >= 0; m -= e.c.Ranks {
+			first = e.peers[m] == nil
+		}
+		if first {
+			s.Peers++
+		}
+	}
 	return s
 }
 
-// find returns the state for rank, or nil.
-func (e *Engine) find(rank int) *peer {
-	if p := e.recent; p != nil && p.rank == rank {
+// find returns the state for the peer of that number, or nil.
+func (e *Engine) find(number int) *peer {
+	if p := e.recent; p != nil && p.number == number {
 		return p
 	}
-	p := e.peers[rank]
+	p := e.peers[number]
 	if p != nil {
 		e.recent = p
 	}
 	return p
 }
 
-// peer finds or makes the state for rank.
-func (e *Engine) peer(rank int) *peer {
-	if p := e.find(rank); p != nil {
+// peer finds or makes the state for the peer of that number.
+func (e *Engine) peer(number int) *peer {
+	if p := e.find(number); p != nil {
 		return p
 	}
-	p := &peer{rank: rank, timer: -1}
+	p := &peer{number: number, rank: number % e.c.Ranks, timer: -1}
 	e.discover(p)
-	p.path.open(e.first, &e.c, rank)
+	p.path.open(e.first, &e.c, number)
 	p.resetWindow()
 	for c := range p.flows {
 		p.flows[c].open(conduits.Class(c), e.first)
 	}
-	e.peers[rank] = p
+	e.peers[number] = p
 	return p
 }
 
@@ -462,7 +472,7 @@ func (e *Engine) newOp(p *peer, kind byte, want conduits.Event, cookie uint64) (
 		e.ops = append(e.ops, op{gen: 1})
 	}
 	o := &e.ops[i]
-	o.kind, o.want, o.peer, o.cookie, o.dst, o.got = kind, want, int32(p.rank), cookie, nil, 0
+	o.kind, o.want, o.peer, o.cookie, o.dst, o.got = kind, want, int32(p.number), cookie, nil, 0
 	p.ops++
 	return o, uint64(o.gen)<<32 | uint64(i)
 }
@@ -474,7 +484,7 @@ func (e *Engine) findOp(p *peer, id uint64, kind byte) *op {
 		return nil
 	}
 	o := &e.ops[i]
-	if o.gen != uint32(id>>32) || o.kind == 0 || kind != 0 && o.kind != kind || int(o.peer) != p.rank {
+	if o.gen != uint32(id>>32) || o.kind == 0 || kind != 0 && o.kind != kind || int(o.peer) != p.number {
 		return nil
 	}
 	return o
@@ -526,7 +536,7 @@ func (e *Engine) NextMessage(c conduits.Class) *Message {
 
 // Release gives m back, and its sender the credit for another one.
 func (e *Engine) Release(m *Message) {
-	if p := e.find(m.Src); p != nil && !p.dead {
+	if p := e.find(m.from); p != nil && !p.dead {
 		e.consume(p, m.Class)
 	}
 	e.drop(m)
@@ -636,7 +646,7 @@ func (e *Engine) kill(p *peer) {
 	e.run = run{}
 	if !p.left {
 		e.stats.Deaths++
-		e.dead.Add(p.rank)
+		e.dead.Add(p.number)
 	}
 	for c := range p.flows {
 		f := &p.flows[c]
@@ -661,7 +671,7 @@ func (e *Engine) kill(p *peer) {
 	}
 	if p.ops > 0 {
 		for i := range e.ops {
-			if o := &e.ops[i]; o.kind != 0 && int(o.peer) == p.rank {
+			if o := &e.ops[i]; o.kind != 0 && int(o.peer) == p.number {
 				e.endOp(p, uint32(i), 0, e.peerError(p, "udp: "+opNames[o.kind]))
 			}
 		}
@@ -729,12 +739,12 @@ func (e *Engine) keep(b []byte) {
 	}
 }
 
-func (e *Engine) message(src int, c conduits.Class) *Message {
+func (e *Engine) message(p *peer, c conduits.Class) *Message {
 	m := e.msgs.take()
 	if m == nil {
 		m = new(Message)
 	}
-	m.Src, m.Class = src, c
+	m.Src, m.from, m.Class = p.rank, p.number, c
 	return m
 }
 

@@ -85,7 +85,7 @@ func (e *Engine) discover(p *peer) {
 	p.mtu = pathMTU{}
 	size := e.c.Datagram
 	if e.c.Sure != nil {
-		if sure := e.c.Sure(p.rank); sure < size {
+		if sure := e.c.Sure(p.number); sure < size {
 			size = max(sure, min(baseSize, e.c.Datagram), leastDatagram+e.c.overhead())
 			p.mtu = pathMTU{limit: e.c.Datagram, high: e.c.Datagram, base: size, start: size}
 			p.mtu.floor = max(min(size, e.c.Floor), leastDatagram+e.c.overhead())

@@ -39,7 +39,7 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 	if ok && src < 0 {
 		src = int(h.src)
 	}
-	if !ok || uint(src) >= uint(e.c.Size) || h.src != uint32(src) {
+	if !ok || uint(src) >= uint(e.c.Size) || h.src != uint32(e.c.rank(src)) {
 		e.stats.Malformed++
 		return
 	}
@@ -125,7 +125,7 @@ func (r *run) setHeader(p *peer, b []byte, f *frame) {
 func (e *Engine) follows(src int, b []byte) bool {
 	const fixed = headerBytes + 1 + 26
 	r := &e.run
-	if r.p == nil || src >= 0 && src != r.p.rank || len(b) < fixed {
+	if r.p == nil || src >= 0 && src != r.p.number || len(b) < fixed {
 		return false
 	}
 	le := binary.LittleEndian
@@ -502,7 +502,7 @@ func (e *Engine) accept(p *peer, c conduits.Class, f *frame) {
 			return
 		}
 		fl.arrived++
-		m = e.message(p.rank, c)
+		m = e.message(p, c)
 		m.Tag, m.num, m.total = f.tag, f.msg, f.total
 		if f.kind == frLong {
 			m.To, m.regs = f.to, e.c.Memory.Registrations()

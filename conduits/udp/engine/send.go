@@ -46,7 +46,7 @@ func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data
 		e.later(p)
 		if ok && n > 0 { // else it is lost at once
 			e.stats.Sent++
-			return p.rank, n, data, true
+			return p.number, n, data, true
 		}
 	}
 	return 0, 0, nil, false
@@ -205,7 +205,7 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	e.watch(p)
 	if e.c.Sealer != nil {
 		n := e.head + len(b) + e.trail
-		if !e.c.Sealer.Seal(p.rank, whole[:n]) {
+		if !e.c.Sealer.Seal(p.number, whole[:n]) {
 			return 0, nil
 		}
 		return n, data

@@ -232,7 +232,7 @@ func (e *Engine) silent(p *peer) bool {
 	}
 	if next <= w.ran {
 		if s.asks == 0 && e.c.Doubt != nil {
-			e.c.Doubt(p.rank)
+			e.c.Doubt(p.number)
 		}
 		if s.asks < deathProbes {
 			s.asks++
@@ -333,7 +333,7 @@ func round(d time.Duration) time.Duration {
 func (e *Engine) silenceOf(p *peer) *SilentError {
 	s, w := &p.silence, &e.watcher
 	r := &SilentError{
-		Own: e.name(e.c.Rank), Peer: e.name(p.rank), Dead: e.c.DeadTime,
+		Own: e.name(e.c.Rank), Peer: e.name(p.number), Dead: e.c.DeadTime,
 		Silent: w.ran - s.mute, Heard: -1, Data: s.what&flagData != 0, Probes: s.sent,
 	}
 	if s.ever {
@@ -346,7 +346,7 @@ func (e *Engine) silenceOf(p *peer) *SilentError {
 		}
 	}
 	if e.c.Seen != nil {
-		r.Seen = e.c.Seen(p.rank)
+		r.Seen = e.c.Seen(p.number)
 	}
 	if m := w.missed - s.missed; m > e.lookMost() { // less is delay
 		r.Paused = m
@@ -384,7 +384,7 @@ func (e *Engine) Awaited(now time.Duration) []Awaited {
 		if p.dead || !p.awaiting() {
 			continue
 		}
-		a := Awaited{p.rank, -1}
+		a := Awaited{p.number, -1}
 		if p.silence.ever {
 			a.Heard = max(now-p.silence.heard, 0)
 		}

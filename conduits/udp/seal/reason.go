@@ -60,6 +60,18 @@ type Counts struct {
 	TooOld           uint64
 }
 
+// Add adds those of another sealer.
+func (c *Counts) Add(o Counts) {
+	c.TooShort += o.TooShort
+	c.Malformed += o.Malformed
+	c.WrongDestination += o.WrongDestination
+	c.UnknownRank += o.UnknownRank
+	c.OtherIncarnation += o.OtherIncarnation
+	c.BadTag += o.BadTag
+	c.Replayed += o.Replayed
+	c.TooOld += o.TooOld
+}
+
 // Total is the number of datagrams refused, whatever the reason.
 func (c Counts) Total() uint64 {
 	return c.TooShort + c.Malformed + c.WrongDestination + c.UnknownRank +

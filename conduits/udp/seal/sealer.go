@@ -406,6 +406,16 @@ func (s *Sealer) open(d []byte) (int, []byte, Reason) {
 	return int(rank), plain, why
 }
 
+// Ends returns what the header of a datagram says of its source, that one's incarnation and its
+// destination, which nothing has verified; ok is false if it has no such header.
+func Ends(datagram []byte) (from int, incarnation uint64, to int, ok bool) {
+	if len(datagram) < HeaderSize || datagram[atFormat]>>4 != version {
+		return 0, 0, 0, false
+	}
+	be := binary.BigEndian
+	return int(be.Uint32(datagram[atFormat:]) & (MaxRanks - 1)), be.Uint64(datagram[atIncarnation:]), int(be.Uint32(datagram[atDestination:])), true
+}
+
 // Alike reports whether the headers of two datagrams, the second of which Open has
 // accepted, differ in nothing but their counters. In mode None Open would then
 // accept the first one too.

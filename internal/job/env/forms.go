@@ -15,6 +15,7 @@ import (
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/nets"
 	"github.com/argon-go/argon/internal/job/where"
 )
 
@@ -116,6 +117,12 @@ func word(s string) bool { return text(s) && strings.IndexFunc(s, unicode.IsSpac
 func iface(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil || len(s) < 16 && word(s) && !strings.ContainsAny(s, "/:")
+}
+
+// networks is the form of a description of networks.
+func networks(s string) bool {
+	_, err := nets.Parse(jobenv.Networks, s)
+	return err == nil
 }
 
 // socket is the form of the address of package claim's.

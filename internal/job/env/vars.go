@@ -205,6 +205,15 @@ var Vars = [...]Var{
 		Form:    iface,
 	},
 	{
+		Name: jobenv.Networks, Readers: "conduits/udp", Uses: network, Strict: true,
+		Meaning: "networks of the hosts",
+		Text:    "Networks of the hosts, with latency and bandwidth: datagrams of a pair take the one, or the way through others, that is quickest for their data. Equal on all ranks. See [hosts.md](hosts.md).",
+		Range:   "`network NAME PREFIX latency TIME bandwidth RATE; ...`",
+		Default: "one network, by route or `ARGON_IFACE`",
+		Also:    "`-networks`",
+		Form:    networks,
+	},
+	{
 		Name: "ARGON_AUTH", Readers: "conduits/udp", Uses: network,
 		Meaning: "protection of datagrams",
 		Text:    "Protection of datagrams. Equal on all ranks.",

@@ -21,6 +21,7 @@ const (
 	RendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, 0: another process does; unset: rank 0 if there is no JobID
 	Host            = "ARGON_HOST"             // identity of the host: ranks with the same may share memory
 	Iface           = "ARGON_IFACE"            // interface for datagrams: its name or an address
+	Networks        = "ARGON_NETWORKS"         // networks of the hosts, see package nets
 	JobKey          = "ARGON_JOB_KEY"          // the job's key, as 64 hexadecimal digits
 	JobKeyFile      = "ARGON_JOB_KEY_FILE"     // a file that holds it
 )

@@ -259,13 +259,19 @@ const envStop = "ARGONTEST_WEATHER_STOP"
 // toiling starts one, with two ranks on each host, and waits until it works.
 func toiling(t *testing.T, n *netns.Net, args ...string) *toil {
 	t.Helper()
+	return toilingOn(t, n, n.Switch, list(n, 2, false), args...)
+}
+
+// toilingOn is toiling with gasrun on another host, and other names of the hosts.
+func toilingOn(t *testing.T, n *netns.Net, from *netns.Host, hosts string, args ...string) *toil {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop := filepath.Join(t.TempDir(), "stop")
-	args = append([]string{"-hosts", list(n, 2, false), "-x", envRole + "=toil", "-x", envStop + "=" + stop}, args...)
-	j := &toil{gasrun(t, n, n.Switch, append(args, self)...), n, stop}
+	args = append([]string{"-hosts", hosts, "-x", envRole + "=toil", "-x", envStop + "=" + stop}, args...)
+	j := &toil{gasrun(t, n, from, append(args, self)...), n, stop}
 	wait(t, func() bool { return len(j.ranks()) == 2*len(n.Hosts) || j.over() }, func() string { return j.out.String() + j.err.String() })
 	if j.over() {
 		t.Fatalf("status %d before it was to end\n%s\n%s", j.wait(), &j.out, &j.err)

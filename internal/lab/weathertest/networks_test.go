@@ -1,0 +1,94 @@
+package weathertest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/testkit/testmain"
+)
+
+// described writes a description of networks, for -networks.
+func described(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "networks")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// conveys lets a job of blocks of 100 KB go through some rounds and returns how many bytes
+// have come to the last host by each interface meanwhile.
+func conveys(t *testing.T, n *netns.Net, j *toil, links ...string) (came []uint64) {
+	t.Helper()
+	last := n.Hosts[len(n.Hosts)-1]
+	j.rounds(t)
+	for _, l := range links {
+		came = append(came, last.Received(l))
+	}
+	j.rounds(t)
+	for i, l := range links {
+		came[i] = last.Received(l) - came[i]
+	}
+	j.end()
+	j.want(n, 0)
+	return came
+}
+
+// TestNetworksBySize has two hosts with two networks, one that carries 100 Mbit/s and is said to be
+// quick, and one that is said to be far: blocks take the wide one, and what is short the quick one.
+func TestNetworksBySize(t *testing.T) {
+	testmain.Long(t)
+	if _, err := exec.LookPath("tc"); err != nil {
+		t.Skipf("there is no program tc: %v", err)
+	}
+	n := netns.New(t, 2)
+	n.Second()
+	for _, h := range n.Hosts {
+		if out, err := h.Command(t.Context(), "tc", "qdisc", "add", "dev", "eth1", "root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "100ms").CombinedOutput(); err != nil {
+			t.Skipf("no queue of a rate here: %v: %s", err, out)
+		}
+	}
+	file := described(t, `
+# quick carries little, wide is far
+network quick 10.78.0.0/24 latency 50us bandwidth 100Mbit/s
+network wide  10.77.0.0/24 latency 2ms  bandwidth 10Gbit/s
+`)
+	j := hauling(t, n, "-v", "-conduit", "udp", "-networks", file)
+	came := conveys(t, n, j, "eth0", "eth1")
+	t.Logf("%d bytes by eth0, %d by eth1", came[0], came[1])
+	if came[0] < 100_000 || came[1] > came[0]/10 || came[1] < 100 {
+		t.Errorf("%d bytes came by the wide network, %d by the quick one", came[0], came[1])
+	}
+	if s := "quick; wide from 32768 bytes"; !strings.Contains(j.err.String(), s) {
+		t.Errorf("-v does not say %q:\n%s", s, &j.err)
+	}
+}
+
+// TestNetworksThroughAnother has a cluster behind a gateway: hosts on either side have one
+// network, and the one between them hands on.
+func TestNetworksThroughAnother(t *testing.T) {
+	testmain.Long(t)
+	n := netns.New(t, 3)
+	n.Second()
+	on(t, n.Hosts[0], "ip", "link", "set", "eth1", "down")
+	on(t, n.Hosts[2], "ip", "link", "set", "eth0", "down")
+	file := described(t, `
+network left  10.77.0.0/24 latency 50us bandwidth 10Gbit/s
+network right 10.78.0.0/24 latency 50us bandwidth 10Gbit/s
+relay 30us
+`)
+	hosts := fmt.Sprintf("%s:2,%s:2,%s:2", n.Hosts[0].IPv4, n.Hosts[1].IPv4, n.Hosts[2].Second[0])
+	j := toilingOn(t, n, n.Hosts[1], hosts, "-v", "-x", envRole+"=haul", "-segment", "1M", "-networks", file)
+	if came := conveys(t, n, j, "eth1"); came[0] < 100_000 {
+		t.Errorf("%d bytes came to the host behind the gateway", came[0])
+	}
+	if s := fmt.Sprintf("left, %s, right", n.Hosts[1].IPv4); !strings.Contains(j.err.String(), s) {
+		t.Errorf("-v does not say %q:\n%s", s, &j.err)
+	}
+}
