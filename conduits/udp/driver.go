@@ -153,20 +153,16 @@ const (
 	patient = 20 * time.Microsecond
 )
 
-// receive hands the engine what has come, unless another goroutine does. It returns with mu
+// receive hands the engine what has come. It is called with inMu held, but in a simulation, which it gives up, and returns with mu
 // held: the time, 0 if it has not looked at the clock, and since when everything has been
 // received that had come, 0 if that is not known.
 func (d *driver) receive() (now, drained time.Duration, any bool) {
 	in := &d.in
-	switch {
-	case d.w.single:
+	if d.w.single {
 		// The receiver may be suspended in the middle of it; others must receive
 		// too, since only that lets their time pass.
 		in = d.spareInbox()
-	case !d.inMu.TryLock():
-		d.mu.Lock()
-		return 0, 0, false
-	default:
+	} else {
 		// The waiter looks at the clock before there is something to do, then.
 		now = d.l.Now()
 	}
@@ -213,12 +209,19 @@ func (d *driver) receive() (now, drained time.Duration, any bool) {
 	return now, drained, any
 }
 
-// progress receives, lets the time pass, and sends. Any goroutine may do it; one
-// at a time receives. It reports whether the engine has something to be run.
+// progress receives, lets the time pass, and sends. Any goroutine may do it; one at a time does, and others
+// leave it to that one: goroutines that wait for credit, which all poll, would hold up each other and those that send.
+// It reports whether the engine has something to be run: not, if another goroutine receives, which looks for that itself.
 func (d *driver) progress() bool {
 	// A failure is heard of before what comes after it, so that a caller that
 	// has just seen that it must wait does not take it for the reason.
 	news := d.hear()
+	if !d.w.single && !d.inMu.TryLock() {
+		if news {
+			d.w.notify()
+		}
+		return false
+	}
 	now, drained, any := d.receive() // mu is held
 	if now == 0 {
 		now = d.l.Now()

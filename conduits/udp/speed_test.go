@@ -90,6 +90,7 @@ func speedJob(t testing.TB, c engine.Config, sealed bool, loss float64) []*Endpo
 type speaker struct {
 	ep      *Endpoint
 	answer  bool
+	each    func(m *conduits.Message) // nil: nothing
 	got     int
 	done    int
 	failed  error
@@ -100,6 +101,8 @@ func (s *speaker) Receive(m *conduits.Message) {
 	s.got++
 	if m.Tag == 99 {
 		s.stopped = true
+	} else if s.each != nil {
+		s.each(m)
 	}
 	if s.answer && m.Class == conduits.Request {
 		for s.ep.Send(m.Src, conduits.Reply, 1, m.Words) == conduits.NoCredit {
