@@ -78,9 +78,9 @@ func layerOf(dir string) layer {
 		return segments
 	case "conduits":
 		return contract
-	case "conduits/adapt":
+	case "conduits/adapt", "conduits/traffic":
 		return adapter
-	case "conduits/hybrid/shmudp", "conduits/hybrid/shmofi":
+	case "conduits/hybrid/shmudp", "conduits/hybrid/shmofi", "conduits/sim/replay":
 		return composed
 	case "conduits/boot":
 		return starter
