@@ -44,6 +44,10 @@ type Config struct {
 	// the most that there is, 26 days.
 	Limit Time
 
+	// Landed, if not nil, is called when an access of rank src with this cookie, or the data of
+	// its long message, has changed dst's memory.
+	Landed func(src, dst int, cookie uint64)
+
 	// Trace, if not nil, gets a line for everything that happens (see package
 	// comment). Flush it with Job.Flush.
 	Trace io.Writer

@@ -35,7 +35,7 @@ func genConfig() *rapid.Generator[Config] {
 			for i := range v.NumField() {
 				f := v.Field(i)
 				switch x := f.Addr().Interface().(type) {
-				case *string, *io.Writer, *func(uint64, uint64), *uint64:
+				case *string, *io.Writer, *func(uint64, uint64), *func(int, int, uint64), *uint64:
 				case *fabric.Params:
 					fill(f)
 				case *Faults:

@@ -122,6 +122,9 @@ func (j *Job) perform(id uint32) {
 		j.refuse(id, segment.Gone(int(m.src), m.to, n, need))
 		return
 	}
+	if f := j.c.Landed; f != nil && m.kind != kindGet {
+		f(int(m.src), int(m.dst), m.cookie)
+	}
 	switch m.kind {
 	case kindLong:
 		if t := e.MadeATU(); t != nil {
