@@ -129,6 +129,7 @@
 //	ARGON_STALL          say why when no rank gets on: -stall
 //	ARGON_FREEZE         stop before joining, for a debugger, 0 or 1: -freeze RANK
 //	ARGON_VERBOSEENV     print what came of the variables, 0 or 1
+//	ARGON_RECORD         file for the traffic: -record
 //
 // docs/knobs.md lists all that there are. Another name that begins with ARGON_, a value
 // that a variable cannot have, and ARGON_SIM on a conduit other than sim are errors:

@@ -115,7 +115,7 @@
 // are refused here.
 //
 // Flags change what ARGON_SIM (options, as for -sim), ARGON_SIM_TRACE and
-// ARGON_SIM_RECORD (files) say. These work without gasrun, too:
+// ARGON_SIM_KEEP (files) say. These work without gasrun, too:
 //
 //	ARGON_CONDUIT=sim ARGON_RANKS=64 ARGON_SIM="seed=3 topology=torus" go run ./examples/ring
 //
@@ -146,15 +146,26 @@
 //   - Pointers printed or used as keys, process ids, input from a terminal.
 //   - Which of two jobs that are opened at once is the first.
 //
-// -record writes the options, ranks, program, arguments and variables, and then
-// as the run goes on how far it is: so there is a record whatever ends it. -replay
+// -keep writes the options, ranks, program, arguments and variables, and then
+// as the run goes on how far it is: so there is a record whatever ends it. -again
 // runs it once more, with the program of the record or the one that is given, and
 // compares. A run that does not do the same is ended where that is noticed, and
 // gasrun says between which steps it differs; the difference itself is in two
 // traces. Its status is then 1, and 0 if all went as recorded, a failure included.
 //
-//	gasrun -conduit sim -n 64 -seed 5 -fault crash=3@1ms -record bug.sim ./program -x
-//	gasrun -replay bug.sim
+//	gasrun -conduit sim -n 64 -seed 5 -fault crash=3@1ms -keep bug.sim ./program -x
+//	gasrun -again bug.sim
+//
+// # Traffic
+//
+// -record has the ranks of a job on any conduit write what they send, put and get, what they wait
+// for, and how long they compute. -replay runs that, without the program, on the machine that the
+// flags of a simulation describe, and prints how long it takes there, beside the recorded
+// time: see docs/replay.md.
+//
+//	gasrun -n 4 -record p.traffic ./program -x
+//	gasrun -replay p.traffic -machine atoll -topology torus
+//	gasrun -replay npb:lu.W.8 -compute 0
 //
 // # Ends of a job
 //

@@ -223,7 +223,7 @@ func TestBadEnvironment(t *testing.T) {
 		{"ARGON_HOST=a\nb", nil, "gasrun: ARGON_HOST=\"a\\nb\"; allowed: printable text on one line\n"},
 		{"ARGON_SIM=seed=1", nil, "gasrun: ARGON_SIM=\"seed=1\" is not used by conduit shm, but by sim (-conduit, ARGON_CONDUIT)\n"},
 		{"ARGON_SHM_PROCESS_VM=maybe", nil, "gasrun: ARGON_SHM_PROCESS_VM=\"maybe\" is not 0 or 1\n"},
-		{"ARGON_SIM_REPLAY=file", []string{"-conduit", "sim"}, "gasrun: ARGON_SIM_REPLAY=\"file\" is for programs that run without gasrun, whose flag is -replay\ngasrun: see gasrun -help\n"},
+		{"ARGON_SIM_AGAIN=file", []string{"-conduit", "sim"}, "gasrun: ARGON_SIM_AGAIN=\"file\" is for programs that run without gasrun, whose flag is -again\ngasrun: see gasrun -help\n"},
 	} {
 		cmd, _ := command(t, append(tc.args, "echo", "runs")...)
 		cmd.Env = append(cmd.Env, tc.env)

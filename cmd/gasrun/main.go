@@ -48,10 +48,11 @@ var answerGrace time.Duration
 // options is the command line.
 type options struct {
 	launch.Config
-	sim    simulation
-	fabric fabric
-	arg    string
-	dryRun bool
+	sim     simulation
+	fabric  fabric
+	traffic recording
+	arg     string
+	dryRun  bool
 }
 
 func usage(w io.Writer) {
@@ -107,6 +108,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   each other, say which is the cause and where each is; D,end ends the job then
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
   -freeze RANK    stop this rank before it runs, for a debugger; may be repeated
+  -record FILE    write to FILE what ranks send, put and get, and what they wait for: their
+                  traffic, for -replay (default ARGON_RECORD)
   -t              say what would be done, and do nothing
   -v, -q          say more, say less
 
@@ -123,8 +126,12 @@ the seed decides what is left to chance. Times are such as 500ns, 2us or 1.5ms.
   -limit D        end the job after so much virtual time
   -sim OPTIONS    any other option of a simulation, such as latency=1us,credits=4
   -trace FILE     write everything that happens to FILE
-  -record FILE    write to FILE what it takes to do the same again
-  -replay FILE    do again what FILE has recorded, and see whether it is the same
+  -replay FILE    run the traffic of FILE, from -record on any conduit, in place of a
+                  program: what would it take on this machine? or that of a table,
+                  such as npb:lu.W.8; see docs/replay.md
+  -compute F      have ranks compute F times as long as recorded (default 1)
+  -keep FILE      write to FILE what it takes to do the same again
+  -again FILE     do again what FILE has kept, and see whether it is the same
 
 Exit status: that of the rank that failed first (128 plus the signal's number if
 one killed it) or of Exit; 0 if all ended in good order; 1 if the job failed otherwise; 2 for
@@ -252,6 +259,7 @@ func parse(args []string) (options, error) {
 		return nil
 	})
 	o.sim.flags(f)
+	o.traffic.flags(f)
 	f.BoolVar(&o.dryRun, "t", false, "")
 	f.BoolVar(&o.Verbose, "v", false, "")
 	f.BoolVar(&o.Quiet, "q", false, "")
@@ -260,6 +268,9 @@ func parse(args []string) (options, error) {
 	}
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	if err := o.traffic.finish(&o, given); err != nil {
+		return o, err
+	}
 	if err := o.sim.finish(&o, given); err != nil {
 		return o, err
 	}
@@ -292,14 +303,16 @@ func parse(args []string) (options, error) {
 		return o, errors.New("-ssh and -start-timeout are for jobs on hosts (-hosts, -hostfile)")
 	case given["conduit"] && o.Conduit == "":
 		return o, fmt.Errorf("-conduit: the name is empty; known: %s", strings.Join(launch.Conduits(), ", "))
-	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list:
+	case f.NArg() > 0 && o.traffic.replay != "":
+		return o, fmt.Errorf("-replay runs the traffic of %s, not a program (%s): -again runs one once more", o.traffic.replay, f.Arg(0))
+	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list && o.traffic.replay == "":
 		return o, errors.New("no program given")
 	}
 	if given["kill-grace"] && o.KillGrace == 0 {
 		o.KillGrace = -1
 	}
 	switch {
-	case f.NArg() == 0 && o.fabric.list:
+	case f.NArg() == 0 && (o.fabric.list || o.traffic.replay != ""):
 		return o, nil
 	case f.NArg() == 0:
 		return o, o.sim.recorded(&o)
@@ -331,6 +344,18 @@ func run(args []string) int {
 			return jobenv.StatusUsage
 		}
 		return 0
+	}
+	if o.traffic.replay != "" {
+		usage, err := o.traffic.play(os.Stdout, o.sim.conf)
+		switch {
+		case err == nil:
+			return 0
+		case usage:
+			complain(err)
+			return jobenv.StatusUsage
+		}
+		complain(err)
+		return jobenv.StatusFailed
 	}
 	target, err := launch.Resolve(o.arg)
 	if err != nil {
@@ -403,7 +428,7 @@ func run(args []string) int {
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
 	c.Exclusive = true
 	c.Guard = self
-	if err := o.sim.start(&o); err != nil {
+	if err := errors.Join(o.sim.start(&o), o.traffic.start(&o)); err != nil {
 		complain(err)
 		return jobenv.StatusFailed
 	}

@@ -34,7 +34,7 @@ func simulated(t *testing.T, name string) string {
 			return
 		}
 		out, err := exec.Command("go", "build", "-o", s.dir+"/", "./testdata/simprog",
-			"../../examples/hello", "../../examples/ring", "../../examples/wordindex", "../../examples/gups", "../../examples/heat", "../../examples/uts", "../../examples/sort", "../../examples/compiled").CombinedOutput()
+			"../../examples/hello", "../../examples/ring", "../../examples/wordindex", "../../examples/gups", "../../examples/heat", "../../examples/uts", "../../examples/sort", "../../examples/bfs", "../../examples/compiled").CombinedOutput()
 		if err != nil {
 			s.err = fmt.Errorf("%w\n%s", err, out)
 		}
@@ -136,17 +136,17 @@ func TestSimulatedEnds(t *testing.T) {
 		t.Run(strings.Join(append(tc.args, tc.what), " "), func(t *testing.T) {
 			t.Parallel()
 			rec := filepath.Join(t.TempDir(), "record")
-			r := simrun(t, append(append([]string{"-n", "4", "-record", rec}, tc.args...), simulated(t, "simprog"), tc.what)...)
+			r := simrun(t, append(append([]string{"-n", "4", "-keep", rec}, tc.args...), simulated(t, "simprog"), tc.what)...)
 			r.want(t, tc.status)
 			if l := lastLine(r.stderr); !regexp.MustCompile(tc.last).MatchString(l) {
 				t.Errorf("the last line is %q, want %q\n%s", l, tc.last, r.stderr)
 			}
 			if tc.what == "nothing" {
-				gasrun(t, "-replay", rec).want(t, jobenv.StatusUsage, "no job had begun")
+				gasrun(t, "-again", rec).want(t, jobenv.StatusUsage, "no job had begun")
 				return
 			}
 			// A failure is reproduced as well as a success.
-			r = gasrun(t, "-replay", rec)
+			r = gasrun(t, "-again", rec)
 			r.want(t, 0, "reproduced: ")
 			if strings.Contains(r.stderr, "NOT") {
 				t.Error(r.stderr)
@@ -172,12 +172,12 @@ func TestSimulatedCrashes(t *testing.T) {
 
 // A record is repeated as it was made, and a program that does something else is
 // found out.
-func TestReplay(t *testing.T) {
+func TestAgain(t *testing.T) {
 	testmain.Long(t)
 	dir := t.TempDir()
 	rec := filepath.Join(dir, "record")
 	prog := simulated(t, "simprog")
-	simrun(t, "-n", "8", "-seed", "3", "-fault", "jitter=1us", "-segment", "1M", "-x", "ARGON_DEBUG=1", "-x", "OTHER=a b", "-record", rec, prog, "good", "20").want(t, 0)
+	simrun(t, "-n", "8", "-seed", "3", "-fault", "jitter=1us", "-segment", "1M", "-x", "ARGON_DEBUG=1", "-x", "OTHER=a b", "-keep", rec, prog, "good", "20").want(t, 0)
 	text := string(read(t, rec))
 	for _, want := range []string{
 		"\nprogram \"" + prog + "\"\narg \"good\"\narg \"20\"\n", "\nenv \"ARGON_DEBUG=1\"\n", "\nenv \"OTHER=a b\"\n",
@@ -187,40 +187,40 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%q is not in the record\n%s", want, text)
 		}
 	}
-	gasrun(t, "-replay", rec).want(t, 0, "reproduced: ended in good order")
+	gasrun(t, "-again", rec).want(t, 0, "reproduced: ended in good order")
 	again := filepath.Join(dir, "again")
-	gasrun(t, "-replay", rec, "-record", again).want(t, 0)
+	gasrun(t, "-again", rec, "-keep", again).want(t, 0)
 	if b := string(read(t, again)); b != regexp.MustCompile(`(?m)^end .*\n`).ReplaceAllString(text, "${0}replay 1 same\n") {
 		t.Errorf("the record of the repetition is\n%s\nthat of the run\n%s", b, text)
 	}
-	r := gasrun(t, "-replay", rec, prog, "good", "25")
+	r := gasrun(t, "-again", rec, prog, "good", "25")
 	r.want(t, 1, "NOT reproduced: job 1", `the arguments are ["good" "25"]`, "they are the same up to step ", "of virtual time", "on a clock, random numbers")
-	gasrun(t, "-replay", rec, prog, "error", "20").want(t, 1, "NOT reproduced: job 1")
-	gasrun(t, "-replay", rec, prog, "twice", "20").want(t, 1, "NOT reproduced: job 1")
-	gasrun(t, "-replay", rec, prog, "after", "20").want(t, 1, "NOT reproduced: the jobs are the same, but the process ended with status 4, recorded is status 0")
-	gasrun(t, "-replay", rec, prog, "nothing").want(t, 1, "NOT reproduced", "opened 0 jobs, recorded are 1")
-	gasrun(t, "-replay", rec, simulated(t, "hello")).want(t, 1, "NOT reproduced", "the executable is not the one that was recorded")
+	gasrun(t, "-again", rec, prog, "error", "20").want(t, 1, "NOT reproduced: job 1")
+	gasrun(t, "-again", rec, prog, "twice", "20").want(t, 1, "NOT reproduced: job 1")
+	gasrun(t, "-again", rec, prog, "after", "20").want(t, 1, "NOT reproduced: the jobs are the same, but the process ended with status 4, recorded is status 0")
+	gasrun(t, "-again", rec, prog, "nothing").want(t, 1, "NOT reproduced", "opened 0 jobs, recorded are 1")
+	gasrun(t, "-again", rec, simulated(t, "hello")).want(t, 1, "NOT reproduced", "the executable is not the one that was recorded")
 	// What was recorded until a kill of everything is still good for that.
 	if err := os.WriteFile(rec, []byte(text[:strings.Index(text, "\nend 1 ")+20]), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	gasrun(t, "-replay", rec).want(t, 0, "the same as far as it is recorded")
-	gasrun(t, "-replay", rec, prog, "good", "21").want(t, 1, "NOT reproduced: job 1")
+	gasrun(t, "-again", rec).want(t, 0, "the same as far as it is recorded")
+	gasrun(t, "-again", rec, prog, "good", "21").want(t, 1, "NOT reproduced: job 1")
 	// A process that ends before its job does is compared by how far it came.
-	simrun(t, "-n", "8", "-record", rec, prog, "exit", "20").want(t, 3)
-	gasrun(t, "-replay", rec).want(t, 0, "reproduced: the process ended with status 3 before the job did")
-	gasrun(t, "-replay", rec, prog, "exit", "10").want(t, 1, "NOT reproduced: the process ended after step")
-	gasrun(t, "-replay", rec, prog, "good", "20").want(t, 1, "NOT reproduced")
+	simrun(t, "-n", "8", "-keep", rec, prog, "exit", "20").want(t, 3)
+	gasrun(t, "-again", rec).want(t, 0, "reproduced: the process ended with status 3 before the job did")
+	gasrun(t, "-again", rec, prog, "exit", "10").want(t, 1, "NOT reproduced: the process ended after step")
+	gasrun(t, "-again", rec, prog, "good", "20").want(t, 1, "NOT reproduced")
 }
 
-// TestReplayOfUglyText: what ranks and records say moves no cursor when gasrun repeats
+// TestAgainOfUglyText: what ranks and records say moves no cursor when gasrun repeats
 // it.
-func TestReplayOfUglyText(t *testing.T) {
+func TestAgainOfUglyText(t *testing.T) {
 	testmain.Long(t)
 	rec := filepath.Join(t.TempDir(), "record")
 	prog := simulated(t, "simprog")
-	simrun(t, "-n", "3", "-record", rec, prog, "ugly").want(t, 1)
-	for _, args := range [][]string{{"-replay", rec}, {"-replay", rec, prog, "good"}} {
+	simrun(t, "-n", "3", "-keep", rec, prog, "ugly").want(t, 1)
+	for _, args := range [][]string{{"-again", rec}, {"-again", rec, prog, "good"}} {
 		r := gasrun(t, args...)
 		said := false
 		for _, l := range strings.Split(r.stderr, "\n") {
@@ -239,7 +239,7 @@ func TestReplayOfUglyText(t *testing.T) {
 	if err := os.WriteFile(rec, []byte(strings.Replace(text, "exit status 1", "exit \x1b[2J", 1)), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	r := gasrun(t, "-replay", rec)
+	r := gasrun(t, "-again", rec)
 	if r.status == 0 || strings.Contains(r.stderr, "\x1b") || !strings.Contains(r.stderr, "has not the form") {
 		t.Errorf("status %d, %q", r.status, r.stderr)
 	}
@@ -256,20 +256,20 @@ func TestSimulatedAlone(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := alone("ARGON_SIM_RECORD="+rec, "ARGON_SIM_TRACE="+trace); err != nil || out != "" {
+	if out, err := alone("ARGON_SIM_KEEP="+rec, "ARGON_SIM_TRACE="+trace); err != nil || out != "" {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if one, two := read(t, trace), read(t, trace+".2"); len(one) == 0 || !bytes.Equal(one, two) {
 		t.Error("two jobs of the same seed do not have the same trace")
 	}
-	if out, err := alone("ARGON_SIM_REPLAY=" + rec); err != nil || strings.Count(out, "went as recorded") != 2 {
+	if out, err := alone("ARGON_SIM_AGAIN=" + rec); err != nil || strings.Count(out, "went as recorded") != 2 {
 		t.Errorf("%v: %s", err, out)
 	}
-	if out, err := alone("ARGON_SIM_REPLAY="+rec, "ARGON_RANKS=6"); err == nil || !strings.Contains(out, "6 ranks") || !strings.Contains(out, "recorded are 5") {
+	if out, err := alone("ARGON_SIM_AGAIN="+rec, "ARGON_RANKS=6"); err == nil || !strings.Contains(out, "6 ranks") || !strings.Contains(out, "recorded are 5") {
 		t.Errorf("%v: %s", err, out)
 	}
-	gasrun(t, "-replay", rec).want(t, jobenv.StatusUsage, "no program given")
-	gasrun(t, "-replay", rec, simulated(t, "simprog"), "twice", "20").want(t, 0)
+	gasrun(t, "-again", rec).want(t, jobenv.StatusUsage, "no program given")
+	gasrun(t, "-again", rec, simulated(t, "simprog"), "twice", "20").want(t, 0)
 }
 
 // A rank that waits in Go's own way stops all others: the time limit ends that,
@@ -335,7 +335,7 @@ func TestSimulatedHang(t *testing.T) {
 func TestKilledRecord(t *testing.T) {
 	testmain.Long(t)
 	rec := filepath.Join(t.TempDir(), "record")
-	cmd, _ := command(t, "-conduit", "sim", "-n", "4", "-record", rec, simulated(t, "simprog"), "deaf", "40")
+	cmd, _ := command(t, "-conduit", "sim", "-n", "4", "-keep", rec, simulated(t, "simprog"), "deaf", "40")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -359,7 +359,7 @@ func TestKilledRecord(t *testing.T) {
 	for len(jobOf(cmd)) > 0 {
 		runtime.Gosched()
 	}
-	gasrun(t, "-replay", rec, simulated(t, "simprog"), "good", "40").want(t, 0, "the same as far as it is recorded")
+	gasrun(t, "-again", rec, simulated(t, "simprog"), "good", "40").want(t, 0, "the same as far as it is recorded")
 }
 
 func TestBadSimulation(t *testing.T) {
@@ -370,7 +370,7 @@ func TestBadSimulation(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := filepath.Join(dir, "good")
-	simrun(t, "-n", "2", "-record", good, simulated(t, "simprog"), "good").want(t, 0)
+	simrun(t, "-n", "2", "-keep", good, simulated(t, "simprog"), "good").want(t, 0)
 	for _, tc := range []struct {
 		args   []string
 		status int
@@ -399,22 +399,22 @@ func TestBadSimulation(t *testing.T) {
 		{[]string{"-freeze", "0"}, 2, []string{"-freeze", "one process"}},
 		{[]string{"-output-dir", dir}, 2, []string{"-output-dir", "one process"}},
 		{[]string{"-trace", ""}, 2, []string{"-trace", "empty"}},
-		{[]string{"-record", ""}, 2, []string{"-record", "empty"}},
-		{[]string{"-replay", ""}, 2, []string{"-replay", "empty"}},
-		{[]string{"-replay", bad}, 2, []string{"-replay", bad, "line 1"}},
-		{[]string{"-replay", filepath.Join(dir, "none")}, 2, []string{"-replay", "no such file"}},
-		{[]string{"-replay", good, "-n", "3"}, 2, []string{"-n and -replay exclude"}},
-		{[]string{"-replay", good, "-seed", "3"}, 2, []string{"-seed and -replay exclude"}},
-		{[]string{"-replay", good, "-conduit", "shm"}, 2, []string{"-replay", "shm"}},
-		{[]string{"-replay", good, "-record", good}, 2, []string{"-record and -replay", good}},
+		{[]string{"-keep", ""}, 2, []string{"-keep", "empty"}},
+		{[]string{"-again", ""}, 2, []string{"-again", "empty"}},
+		{[]string{"-again", bad}, 2, []string{"-again", bad, "line 1"}},
+		{[]string{"-again", filepath.Join(dir, "none")}, 2, []string{"-again", "no such file"}},
+		{[]string{"-again", good, "-n", "3"}, 2, []string{"-n and -again exclude"}},
+		{[]string{"-again", good, "-seed", "3"}, 2, []string{"-seed and -again exclude"}},
+		{[]string{"-again", good, "-conduit", "shm"}, 2, []string{"-again", "shm"}},
+		{[]string{"-again", good, "-keep", good}, 2, []string{"-keep and -again", good}},
 		{[]string{"-conduit", "shm", "-seed", "1", "-trace", "x"}, 2, []string{"-seed, -trace", "-conduit sim"}},
-		{[]string{"-record", filepath.Join(dir, "none", "x")}, 1, []string{"-record", "no such file"}},
+		{[]string{"-keep", filepath.Join(dir, "none", "x")}, 1, []string{"-keep", "no such file"}},
 		{[]string{"-trace", filepath.Join(dir, "none", "x")}, 1, []string{"-trace", "no such file"}},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			t.Parallel()
 			var conduit []string
-			if !strings.Contains(strings.Join(tc.args, " "), "-replay") {
+			if !strings.Contains(strings.Join(tc.args, " "), "-again") {
 				conduit = []string{"-conduit", "sim"}
 			}
 			r := gasrun(t, append(append(conduit, tc.args...), simulated(t, "simprog"), "good")...)

@@ -23,16 +23,16 @@ import (
 
 // simulation has the flags for a simulated job.
 type simulation struct {
-	options               string // -sim
-	seed, machine         string
-	topology, queue       string
-	limit                 string
-	faults                []string
-	trace, record, replay string // files
+	options            string // -sim
+	seed, machine      string
+	topology, queue    string
+	limit              string
+	faults             []string
+	trace, keep, again string // files
 
 	used  []string    // flags that were given
 	conf  sim.Config  // what all of this comes to
-	old   *sim.Record // of -replay
+	old   *sim.Record // of -again
 	bin   string      // hash of the executable that runs
 	other bool        // it is not the one that was recorded
 }
@@ -50,8 +50,8 @@ func (s *simulation) flags(f *flag.FlagSet) {
 		{"queue", &s.queue},
 		{"limit", &s.limit},
 		{"trace", &s.trace},
-		{"record", &s.record},
-		{"replay", &s.replay},
+		{"keep", &s.keep},
+		{"again", &s.again},
 	} {
 		f.StringVar(d.to, d.name, "", "")
 	}
@@ -59,7 +59,7 @@ func (s *simulation) flags(f *flag.FlagSet) {
 }
 
 // simFlags are the flags of a simulation.
-var simFlags = []string{"sim", "seed", "machine", "topology", "queue", "limit", "fault", "trace", "record", "replay"}
+var simFlags = []string{"sim", "seed", "machine", "topology", "queue", "limit", "fault", "trace", "keep", "again"}
 
 // faultKeys are the options that are faults.
 var faultKeys = []string{"jitter", "slow", "stall", "crash", "partition", "detect", "drop", "dup", "corrupt", "truncate", "delay", "delayby", "buffer"}
@@ -71,19 +71,19 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 			s.used = append(s.used, "-"+name)
 		}
 	}
-	if given["replay"] || o.Conduit == sim.Name {
-		if v := os.Getenv(sim.EnvReplay); v != "" {
-			return fmt.Errorf("%s=%q is for programs that run without gasrun, whose flag is -replay", sim.EnvReplay, v)
+	if given["again"] || o.Conduit == sim.Name {
+		if v := os.Getenv(sim.EnvAgain); v != "" {
+			return fmt.Errorf("%s=%q is for programs that run without gasrun, whose flag is -again", sim.EnvAgain, v)
 		}
 		for _, kv := range o.Env {
 			if k, v, _ := strings.Cut(kv, "="); strings.HasPrefix(k, sim.EnvOptions) && v != "" {
-				return fmt.Errorf("-x %s: gasrun sets this variable by its flags -sim, -trace, -record and -replay", k)
+				return fmt.Errorf("-x %s: gasrun sets this variable by its flags -sim, -trace, -keep and -again", k)
 			}
 		}
 	}
-	if given["replay"] {
-		if s.replay == "" {
-			return errors.New("-replay: the name is empty")
+	if given["again"] {
+		if s.again == "" {
+			return errors.New("-again: the name is empty")
 		}
 		return s.load(o, given)
 	}
@@ -93,7 +93,7 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 		}
 		return nil
 	}
-	for _, v := range []struct{ name, value string }{{"-trace", s.trace}, {"-record", s.record}} {
+	for _, v := range []struct{ name, value string }{{"-trace", s.trace}, {"-keep", s.keep}} {
 		if given[v.name[1:]] && v.value == "" {
 			return fmt.Errorf("%s: the name is empty", v.name)
 		}
@@ -101,8 +101,8 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 	if s.trace == "" {
 		s.trace = os.Getenv(sim.EnvTrace)
 	}
-	if s.record == "" {
-		s.record = os.Getenv(sim.EnvRecord)
+	if s.keep == "" {
+		s.keep = os.Getenv(sim.EnvKeep)
 	}
 	var all []error
 	set := func(options string) {
@@ -138,30 +138,30 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 // load takes everything from the record to be replayed.
 func (s *simulation) load(o *options, given map[string]bool) error {
 	for _, name := range append([]string{"n", "segment"}, simFlags...) {
-		if given[name] && name != "replay" && name != "trace" && name != "record" {
-			return fmt.Errorf("-%s and -replay exclude each other: the record decides", name)
+		if given[name] && name != "again" && name != "trace" && name != "keep" {
+			return fmt.Errorf("-%s and -again exclude each other: the record decides", name)
 		}
 	}
 	if given["conduit"] && o.Conduit != sim.Name {
-		return fmt.Errorf("-replay: conduit %s has no records, only %s has", o.Conduit, sim.Name)
+		return fmt.Errorf("-again: conduit %s has no records, only %s has", o.Conduit, sim.Name)
 	}
-	f, err := os.Open(s.replay)
+	f, err := os.Open(s.again)
 	if err != nil {
-		return fmt.Errorf("-replay: %w", err)
+		return fmt.Errorf("-again: %w", err)
 	}
 	defer f.Close()
 	if s.old, err = sim.ReadRecord(f); err != nil {
-		return fmt.Errorf("-replay: %s: %w", s.replay, err)
+		return fmt.Errorf("-again: %s: %w", s.again, err)
 	}
 	old := s.old
 	if len(old.Jobs) == 0 {
-		return fmt.Errorf("-replay: %s: no job had begun when the record ended", s.replay)
+		return fmt.Errorf("-again: %s: no job had begun when the record ended", s.again)
 	}
-	if s.record != "" && same(s.record, s.replay) {
-		return fmt.Errorf("-record and -replay name the same file, %s", s.record)
+	if s.keep != "" && same(s.keep, s.again) {
+		return fmt.Errorf("-keep and -again name the same file, %s", s.keep)
 	}
 	if err := s.conf.Set(old.Options); err != nil {
-		return fmt.Errorf("-replay: %s: %w", s.replay, err)
+		return fmt.Errorf("-again: %s: %w", s.again, err)
 	}
 	o.Conduit = sim.Name
 	if o.Size = old.Ranks; o.Size == 0 { // recorded without gasrun
@@ -193,7 +193,7 @@ func (s *simulation) environment(o *options) error {
 		}
 		var err error
 		if o.Segment, err = jobenv.ParseSize(v); err != nil {
-			return fmt.Errorf("-replay: %s: %q: %w", s.replay, kv, err)
+			return fmt.Errorf("-again: %s: %q: %w", s.again, kv, err)
 		}
 	}
 	for _, kv := range os.Environ() {
@@ -220,7 +220,7 @@ func same(a, b string) bool {
 // recorded takes program and arguments from the record.
 func (s *simulation) recorded(o *options) error {
 	if s.old.Program == "" {
-		return fmt.Errorf("no program given, and %s, which was written without gasrun, does not name it", s.replay)
+		return fmt.Errorf("no program given, and %s, which was written without gasrun, does not name it", s.again)
 	}
 	o.arg, o.Args = s.old.Program, s.old.Args
 	return nil
@@ -238,7 +238,7 @@ func (s *simulation) validate(c *launch.Config) error {
 	if err := errors.Join(o.Validate(c.Size), o.Reliable()); err != nil {
 		return err
 	}
-	for _, v := range []struct{ key, file string }{{sim.EnvTrace, s.trace}, {sim.EnvRecord, s.record}, {sim.EnvReplay, s.replay}} {
+	for _, v := range []struct{ key, file string }{{sim.EnvTrace, s.trace}, {sim.EnvKeep, s.keep}, {sim.EnvAgain, s.again}} {
 		if v.file != "" {
 			abs, err := filepath.Abs(v.file)
 			if err != nil {
@@ -259,11 +259,11 @@ func (s *simulation) start(o *options) error {
 	if o.Conduit != sim.Name {
 		return nil
 	}
-	if s.record != "" || s.old != nil {
+	if s.keep != "" || s.old != nil {
 		s.bin = hash(o.Program)
 		s.other = s.old != nil && s.bin != "" && s.old.Binary != "" && s.bin != s.old.Binary
 	}
-	if s.record == "" {
+	if s.keep == "" {
 		return nil
 	}
 	r := sim.Record{Program: o.arg, Args: o.Args, Dir: o.Dir, Binary: s.bin, Ranks: o.Size, Options: s.conf.String()}
@@ -290,8 +290,8 @@ func (s *simulation) start(o *options) error {
 		}
 	}
 	slices.Sort(r.Env)
-	if err := os.WriteFile(s.record, r.Header(), 0o666); err != nil {
-		return fmt.Errorf("record (-record): %w", err)
+	if err := os.WriteFile(s.keep, r.Header(), 0o666); err != nil {
+		return fmt.Errorf("record (-keep): %w", err)
 	}
 	return nil
 }
@@ -323,16 +323,16 @@ func (s *simulation) conclude(w io.Writer, o *options, res launch.Result) int {
 			exit = sys.SignalName(sig)
 		}
 	}
-	if s.record != "" && exit != "" {
-		if err := appendLine(s.record, "exit "+exit); err != nil {
-			fmt.Fprintf(w, "gasrun: the record is not complete: %v (-record)\n", err)
+	if s.keep != "" && exit != "" {
+		if err := appendLine(s.keep, "exit "+exit); err != nil {
+			fmt.Fprintf(w, "gasrun: the record is not complete: %v (-keep)\n", err)
 		}
 	}
 	if s.old == nil {
 		return res.Status
 	}
 	if res.Status == jobenv.StatusTimeout || res.Status == jobenv.StatusQuit || res.Status > 128 && len(res.Ranks) == 1 && res.Ranks[0].Signal == syscall.Signal(res.Status-128) && exit != s.old.Exit {
-		fmt.Fprintf(w, "gasrun: not repeated to its end: %s\n", s.replay)
+		fmt.Fprintf(w, "gasrun: not repeated to its end: %s\n", s.again)
 		return res.Status
 	}
 	status := jobenv.StatusFailed
@@ -364,7 +364,7 @@ func (s *simulation) conclude(w io.Writer, o *options, res launch.Result) int {
 	}
 	for i, l := range strings.Split(how, "\n") {
 		if i == 0 {
-			l = s.replay + ": " + l
+			l = s.again + ": " + l
 		}
 		// Some of it is text of the record and of ranks.
 		fmt.Fprintln(w, "gasrun: "+errs.Line(l, maxSaid))

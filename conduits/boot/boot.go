@@ -11,6 +11,7 @@ import (
 	_ "github.com/argon-go/argon/conduits/ofi"           // with the tag ofi
 	_ "github.com/argon-go/argon/conduits/shm"
 	_ "github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conduits/traffic"
 	_ "github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/env"
@@ -180,7 +181,28 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 	if err != nil {
 		return errs.Misstarted(err)
 	}
+	if eps, err = recorded(&cfg, eps); err != nil {
+		return err
+	}
 	return runRanks(ctx, &cfg, eps, begin)
+}
+
+// recorded is eps, the ranks of this process in a job, with their traffic recorded if that
+// is asked for.
+func recorded(cfg *Config, eps []conduits.Endpoint) ([]conduits.Endpoint, error) {
+	file := os.Getenv(jobenv.Record)
+	if file == "" {
+		return eps, nil
+	}
+	byGasrun := os.Getenv(jobenv.JobID) != "" && (os.Getenv(jobenv.CtlFD) != "" || os.Getenv(jobenv.SimStatus) != "")
+	if !byGasrun && len(eps) < eps[0].Size() {
+		return nil, errs.Misstarted(errs.NotSupported("%s: %s=%q: ranks of several processes write to a file that gasrun begins: start them by gasrun -record", cfg.Name, jobenv.Record, file))
+	}
+	eps, err := traffic.Record(eps, file, byGasrun)
+	if err != nil {
+		return nil, errs.Misstarted(err)
+	}
+	return eps, nil
 }
 
 // ended is the error of a job that the end of ctx has ended.

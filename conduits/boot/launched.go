@@ -62,7 +62,11 @@ func runLaunched(ctx context.Context, cfg *Config, cd conduits.Conduit, j condui
 	if err != nil {
 		return err
 	}
-	return runRanks(ctx, cfg, []conduits.Endpoint{ep}, begin)
+	eps, err := recorded(cfg, []conduits.Endpoint{ep})
+	if err != nil {
+		return err
+	}
+	return runRanks(ctx, cfg, eps, begin)
 }
 
 // withKey is env in which the job's key is itself, and not a file.

@@ -19,11 +19,11 @@ import (
 // Variables that Local heeds. gasrun sets them from its flags; they work without
 // it too.
 const (
-	EnvOptions = "ARGON_SIM"        // options in the form of ParseOptions
-	EnvTrace   = "ARGON_SIM_TRACE"  // file that gets the trace; those of further jobs of the process get .2, .3, ...
-	EnvRecord  = "ARGON_SIM_RECORD" // file that gets the record of the process's jobs
-	EnvReplay  = "ARGON_SIM_REPLAY" // record of a run that this process is to repeat
-	EnvStatus  = jobenv.SimStatus   // number of an inherited file that gets a record too; gasrun's own
+	EnvOptions = "ARGON_SIM"       // options in the form of ParseOptions
+	EnvTrace   = "ARGON_SIM_TRACE" // file that gets the trace; those of further jobs of the process get .2, .3, ...
+	EnvKeep    = "ARGON_SIM_KEEP"  // file that gets the record of the process's jobs
+	EnvAgain   = "ARGON_SIM_AGAIN" // record of a run that this process is to repeat
+	EnvStatus  = jobenv.SimStatus  // number of an inherited file that gets a record too; gasrun's own
 )
 
 // session has the options of the environment for the jobs of this process.
@@ -46,7 +46,7 @@ var (
 
 // open returns the session of an environment.
 func openSession(getenv func(string) string) (*session, error) {
-	key := [...]string{getenv(EnvOptions), getenv(EnvTrace), getenv(EnvRecord), getenv(EnvReplay), getenv(EnvStatus)}
+	key := [...]string{getenv(EnvOptions), getenv(EnvTrace), getenv(EnvKeep), getenv(EnvAgain), getenv(EnvStatus)}
 	sessionsMu.Lock()
 	defer sessionsMu.Unlock()
 	for _, s := range sessions {
@@ -55,15 +55,15 @@ func openSession(getenv func(string) string) (*session, error) {
 		}
 	}
 	s := &session{env: key}
-	if name := getenv(EnvReplay); name != "" {
+	if name := getenv(EnvAgain); name != "" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, errs.BadArg("sim: record to replay (-replay, %s): %v", EnvReplay, err)
+			return nil, errs.BadArg("sim: record to repeat (-again, %s): %v", EnvAgain, err)
 		}
 		s.replay, err = ReadRecord(f)
 		f.Close()
 		if err != nil {
-			return nil, errs.BadArg("sim: %s (-replay, %s): %v", name, EnvReplay, err)
+			return nil, errs.BadArg("sim: %s (-again, %s): %v", name, EnvAgain, err)
 		}
 	}
 	if n := getenv(EnvStatus); n != "" {
@@ -78,7 +78,7 @@ func openSession(getenv func(string) string) (*session, error) {
 			return nil, errs.Resource("sim: %s: %v", EnvStatus, err)
 		}
 	}
-	if name := getenv(EnvRecord); name != "" {
+	if name := getenv(EnvKeep); name != "" {
 		var err error
 		if s.status != nil { // gasrun has written the beginning
 			s.record, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
@@ -86,18 +86,18 @@ func openSession(getenv func(string) string) (*session, error) {
 			s.record, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC, 0o666)
 		}
 		if err != nil {
-			return nil, errs.Resource("sim: record (-record, %s): %v", EnvRecord, err)
+			return nil, errs.Resource("sim: record (-keep, %s): %v", EnvKeep, err)
 		}
 		if s.status == nil {
 			r := Record{Args: os.Args[1:], Options: key[0]}
 			if _, err := s.record.Write(r.Header()); err != nil {
-				return nil, errs.Resource("sim: record (-record, %s): %v", EnvRecord, err)
+				return nil, errs.Resource("sim: record (-keep, %s): %v", EnvKeep, err)
 			}
 		}
 	}
 	sessions = append(sessions, s)
 	if v := getenv("ARGON_VERBOSEENV"); v != "" && v != "0" {
-		for _, key := range []string{EnvOptions, EnvTrace, EnvRecord, EnvReplay} {
+		for _, key := range []string{EnvOptions, EnvTrace, EnvKeep, EnvAgain} {
 			v := getenv(key)
 			if v == "" {
 				v = "(not set)"
@@ -185,7 +185,7 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 	mine := JobRecord{Ranks: n, Options: o.String()}
 
 	k := s.beginJob(&mine)
-	w := &watch{k: k, write: s.write, from: env(EnvReplay)}
+	w := &watch{k: k, write: s.write, from: env(EnvAgain)}
 	if r := s.replay; r != nil {
 		if err := w.follow(r, &mine); err != nil {
 			s.write(simrecord.ReplayLine(k, err.Error()))

@@ -253,7 +253,7 @@ func TestRecordAndReplay(t *testing.T) {
 	dir := t.TempDir()
 	rec := filepath.Join(dir, "record")
 	const options = "seed=5 jitter=1us"
-	if err := runLocal(t, 300, map[string]string{EnvOptions: options, EnvRecord: rec}); err != nil {
+	if err := runLocal(t, 300, map[string]string{EnvOptions: options, EnvKeep: rec}); err != nil {
 		t.Fatal(err)
 	}
 	r := readRecord(t, rec)
@@ -265,7 +265,7 @@ func TestRecordAndReplay(t *testing.T) {
 	defer func(w io.Writer) { messages = w }(messages)
 	messages = &said
 	again := func(rounds int, options string) (*JobRecord, error) {
-		err := runLocal(t, rounds, map[string]string{EnvOptions: options, EnvRecord: second, EnvReplay: rec})
+		err := runLocal(t, rounds, map[string]string{EnvOptions: options, EnvKeep: second, EnvAgain: rec})
 		return readRecord(t, second).Jobs[0], err
 	}
 	j, err := again(300, options)
@@ -327,7 +327,7 @@ func TestRecordFailure(t *testing.T) {
 		{"seed=1 limit=50us", 300, -1, "50µs"},
 		{"", failing, 0, "by chance"},
 	} {
-		err := runLocal(t, tc.rounds, map[string]string{EnvOptions: tc.options, EnvRecord: rec})
+		err := runLocal(t, tc.rounds, map[string]string{EnvOptions: tc.options, EnvKeep: rec})
 		if err == nil {
 			t.Fatalf("%s: no failure", tc.options)
 		}
@@ -335,7 +335,7 @@ func TestRecordFailure(t *testing.T) {
 		if e == nil || !e.Failed || e.Rank != tc.rank || !strings.Contains(e.Error, tc.why) {
 			t.Errorf("%s: recorded is %+v", tc.options, e)
 		}
-		again := runLocal(t, tc.rounds, map[string]string{EnvOptions: tc.options, EnvRecord: second, EnvReplay: rec})
+		again := runLocal(t, tc.rounds, map[string]string{EnvOptions: tc.options, EnvKeep: second, EnvAgain: rec})
 		if j := readRecord(t, second).Jobs[0]; j.Replay != ReplaySame || fmt.Sprint(again) != fmt.Sprint(err) {
 			t.Errorf("%s: again it ends with %v: %s", tc.options, again, j.Replay)
 		}
@@ -345,7 +345,7 @@ func TestRecordFailure(t *testing.T) {
 // A panic that no rank catches is recorded before it ends the process.
 func TestRecordPanic(t *testing.T) {
 	rec := filepath.Join(t.TempDir(), "record")
-	j, err := local(2, conduits.Config{}, environment(map[string]string{EnvRecord: rec}))
+	j, err := local(2, conduits.Config{}, environment(map[string]string{EnvKeep: rec}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +371,7 @@ func TestRecordPanic(t *testing.T) {
 func TestRecordOfJobsAtOnce(t *testing.T) {
 	const jobs = 1500
 	rec := filepath.Join(t.TempDir(), "record")
-	env := environment(map[string]string{EnvRecord: rec})
+	env := environment(map[string]string{EnvKeep: rec})
 	var all sync.WaitGroup
 	for range jobs {
 		all.Go(func() {
@@ -403,9 +403,9 @@ func TestLocalErrors(t *testing.T) {
 		{EnvOptions, "delayby=1us"},
 		{EnvOptions, "buffer=1"},
 		{EnvTrace, dir},
-		{EnvRecord, dir},
-		{EnvReplay, filepath.Join(dir, "none")},
-		{EnvReplay, bad},
+		{EnvKeep, dir},
+		{EnvAgain, filepath.Join(dir, "none")},
+		{EnvAgain, bad},
 		{EnvStatus, "9999"},
 		{EnvStatus, "x"},
 	} {
@@ -453,7 +453,7 @@ func TestVerboseEnvironment(t *testing.T) {
 	if _, err := local(2, conduits.Config{}, environment(map[string]string{EnvOptions: "seed=4711", "ARGON_VERBOSEENV": "1"})); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{EnvOptions, "seed=4711", EnvTrace, EnvRecord, EnvReplay, "(not set)"} {
+	for _, want := range []string{EnvOptions, "seed=4711", EnvTrace, EnvKeep, EnvAgain, "(not set)"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is missing in %q", want, &said)
 		}

@@ -221,7 +221,7 @@ func TestKnobsPage(t *testing.T) {
 // TestComplete: a variable for users says what there is to say, in one line of a
 // table, and names flags and fields that exist.
 func TestComplete(t *testing.T) {
-	program, config := read(t, "cmd", "gasrun", "main.go")+read(t, "cmd", "gasrun", "simulate.go"), read(t, "gas", "config.go")
+	program, config := read(t, "cmd", "gasrun", "main.go")+read(t, "cmd", "gasrun", "simulate.go")+read(t, "cmd", "gasrun", "traffic.go"), read(t, "gas", "config.go")
 	for _, v := range Vars {
 		for _, s := range []string{v.Meaning, v.Text, v.Range, v.Default, v.Also} {
 			if strings.ContainsAny(s, "|\n") {
@@ -278,7 +278,7 @@ func TestCheck(t *testing.T) {
 		{"ARGON_FREEZE=2", "", false, []string{`ARGON_FREEZE="2" is not 0 or 1`}},
 		{environ: "ARGON_VERBOSEENV=1 ARGON_SHM_PROCESS_VM=0 ARGON_FREEZE=", conduit: "shm"},
 		{"ARGON_SIM=seed=3", "shm", false, []string{`who: ARGON_SIM="seed=3" is not used by conduit shm, but by sim (-conduit, ARGON_CONDUIT)`}},
-		{"ARGON_SIM_TRACE=t ARGON_SIM_RECORD=r ARGON_SIM_REPLAY=p", "udp", false, []string{"ARGON_SIM_TRACE", "ARGON_SIM_RECORD", "ARGON_SIM_REPLAY"}},
+		{"ARGON_SIM_TRACE=t ARGON_SIM_KEEP=r ARGON_SIM_AGAIN=p", "udp", false, []string{"ARGON_SIM_TRACE", "ARGON_SIM_KEEP", "ARGON_SIM_AGAIN"}},
 		{environ: "ARGON_SIM=seed=3 ARGON_SIM_TRACE=t", conduit: "sim", given: true},
 		{environ: "ARGON_SIM= ARGON_SIM_TRACE=", conduit: "shm", given: true},
 		{environ: "ARGON_SIM=seed=3", conduit: ""},
@@ -378,7 +378,7 @@ func TestValues(t *testing.T) {
 		"SEGMENT_LARGE": flags, "PINNABLE": "one ten size", "PIN_LOCAL": "one ten size", "PIN_BUCKET": "size", "PIN_LOCK": flags, "PIN_HOST": "one ten size", "PIN_LEAST": "one ten size",
 		"SHM_PROCESS_VM": flags, "IFACE": "negative unit word none one ten time size plus", "DEADTIME": "time", "PROVIDER": names, "PROVIDER_FORCE": flags, "RENDEZVOUS": "address",
 		"RENDEZVOUS_SERVE": flags, "JOIN_TIMEOUT": "time", "RANK": "none one ten", "SIZE": counts, "JOBID": names, "JOB_KEY": "key",
-		"JOB_KEY_FILE": texts, "SIM_REPLAY": texts, "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_RECORD": texts,
+		"JOB_KEY_FILE": texts, "SIM_AGAIN": texts, "RECORD": texts, "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_KEEP": texts,
 		"LOCAL_RANK": "none one ten", "LOCAL_SIZE": counts, "SEGFD": "none one ten", "CTLFD": "none one ten", "HYBRID_HOST": counts,
 		"SHARERS": counts, "STALL": "none time",
 		"SIM_STATUS": "none one ten",

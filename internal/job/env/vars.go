@@ -364,6 +364,14 @@ var Vars = [...]Var{
 		Default: "0",
 	},
 	{
+		Name: "ARGON_RECORD", Readers: "conduits/boot cmd/gasrun",
+		Meaning: "file for the traffic",
+		Text:    "File that gets what the ranks send, put and get, and what they wait for, for `gasrun -replay`; that of further jobs of the process gets .2, .3, .... Ranks of several processes have it from gasrun.",
+		Range:   "a file",
+		Also:    "`-record`",
+		Form:    path,
+	},
+	{
 		Name: "ARGON_SIM", Group: "Simulation", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
 		Meaning: "options of the simulation",
 		Text:    "Options of a simulated job, such as `seed=7 topology=torus crash=2@50us`.",
@@ -380,19 +388,19 @@ var Vars = [...]Var{
 		Form:    path,
 	},
 	{
-		Name: "ARGON_SIM_RECORD", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
+		Name: "ARGON_SIM_KEEP", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
 		Meaning: "file for its record",
 		Text:    "File that gets what a run needs to be repeated.",
 		Range:   "a file",
-		Also:    "`-record`",
+		Also:    "`-keep`",
 		Form:    path,
 	},
 	{
-		Name: "ARGON_SIM_REPLAY", Readers: "conduits/sim", Uses: sim, Strict: true,
+		Name: "ARGON_SIM_AGAIN", Readers: "conduits/sim", Uses: sim, Strict: true,
 		Meaning: "record to repeat",
 		Text:    "Record of a run that is repeated.",
 		Range:   "a file",
-		Also:    "`-replay`",
+		Also:    "`-again`",
 		Form:    path,
 	},
 

@@ -15,6 +15,7 @@ const (
 	Freeze    = "ARGON_FREEZE"        // 1: stop (SIGSTOP) before joining, for a debugger
 	Ranks     = "ARGON_RANKS"         // number of ranks inside one process
 	Bind      = "ARGON_BIND"          // how ranks are bound to processors
+	Record    = "ARGON_RECORD"        // file that gets the traffic of the ranks
 	Sharers   = "ARGON_SHARERS"       // number of ranks of the job that run where this rank is bound to
 
 	Rendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port

@@ -17,11 +17,11 @@ var places = []string{
 
 // settings are those that gasrun sets for its ranks whatever the environment has, and that
 // need not suit another job: of their conduits one cannot span hosts, another is one process.
-var settings = []string{Conduit, Segment, Large}
+var settings = []string{Conduit, Segment, Large, Record}
 
 // simulated are those of a process that simulates all ranks, whose reports are not to be
 // overwritten and whose options no other conduit takes.
-var simulated = []string{Ranks, SimStatus, "ARGON_SIM", "ARGON_SIM_TRACE", "ARGON_SIM_RECORD", "ARGON_SIM_REPLAY"}
+var simulated = []string{Ranks, SimStatus, "ARGON_SIM", "ARGON_SIM_TRACE", "ARGON_SIM_KEEP", "ARGON_SIM_AGAIN"}
 
 // self names this process among all that the host has had: its number, and when it was
 // started, which execve leaves as it is (proc_pid_stat(5), field 22).

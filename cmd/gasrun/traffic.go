@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conduits/sim/replay"
+	"github.com/argon-go/argon/conduits/traffic"
+	"github.com/argon-go/argon/internal/job/jobenv"
+)
+
+// recording has the flags for the traffic of a job.
+type recording struct {
+	record, replay string // files
+	compute        float64
+}
+
+func (r *recording) flags(f *flag.FlagSet) {
+	f.StringVar(&r.record, "record", "", "")
+	f.StringVar(&r.replay, "replay", "", "")
+	r.compute = 1
+	f.Func("compute", "", func(s string) (err error) {
+		if r.compute, err = strconv.ParseFloat(s, 64); err != nil || !(r.compute >= 0 && r.compute <= replay.MaxCompute) {
+			return fmt.Errorf("a factor from 0 to %g", float64(replay.MaxCompute))
+		}
+		return nil
+	})
+}
+
+// finish checks the flags before those of the simulation, for a replay is one.
+func (r *recording) finish(o *options, given map[string]bool) error {
+	for _, v := range []struct{ name, value string }{{"record", r.record}, {"replay", r.replay}} {
+		if given[v.name] && v.value == "" {
+			return fmt.Errorf("-%s: the name is empty", v.name)
+		}
+	}
+	if !given["replay"] {
+		if given["compute"] {
+			return errors.New("-compute: only with -replay")
+		}
+		if !given["record"] {
+			r.record = os.Getenv(jobenv.Record)
+		}
+		return nil
+	}
+	if given["conduit"] && o.Conduit != sim.Name {
+		return fmt.Errorf("-replay: traffic is run on simulated machines, not on conduit %s (-conduit)", o.Conduit)
+	}
+	for name := range given {
+		switch name {
+		case "replay", "compute", "conduit", "sim", "seed", "machine", "topology", "queue", "fault", "limit", "q", "v":
+		default:
+			return fmt.Errorf("-%s and -replay exclude each other: the recording decides, or no program runs", name)
+		}
+	}
+	o.Conduit = sim.Name
+	return nil
+}
+
+// start writes the beginning of the recording that the ranks go on with.
+func (r *recording) start(o *options) error {
+	if r.record == "" {
+		return nil
+	}
+	for _, h := range o.Hosts {
+		if !h.Here {
+			return fmt.Errorf("-record: ranks on host %s cannot write to %s here: record on hosts that are this machine (-hosts localhost:2,localhost:2)", h.Name, r.record)
+		}
+	}
+	abs, err := filepath.Abs(r.record)
+	if err != nil {
+		return fmt.Errorf("-record: %w", err)
+	}
+	if err := os.WriteFile(abs, traffic.Header(o.Size, o.Conduit, o.arg), 0o666); err != nil {
+		return fmt.Errorf("-record: %w", err)
+	}
+	o.Env = append(o.Env, jobenv.Record+"="+abs)
+	return nil
+}
+
+// load is the traffic of -replay.
+func (r *recording) load() (*traffic.Traffic, error) {
+	if what, is := strings.CutPrefix(r.replay, traffic.Tables); is {
+		return traffic.NPB(what)
+	}
+	f, err := os.Open(r.replay)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return traffic.Read(r.replay, f)
+}
+
+// play runs the traffic and prints what came of it; usage reports whether an error is the command line's.
+func (r *recording) play(w io.Writer, c sim.Config) (usage bool, err error) {
+	t, err := r.load()
+	if err != nil {
+		return true, fmt.Errorf("-replay: %w", err)
+	}
+	if err := c.Validate(len(t.Ranks)); err != nil {
+		return true, err
+	}
+	report, err := replay.Run(t, replay.Options{Sim: c, Compute: r.compute})
+	if err != nil {
+		return false, fmt.Errorf("-replay: %s: %w", r.replay, err)
+	}
+	fmt.Fprintf(w, "%s (%s) on %v\n", r.replay, t.Program, c)
+	return false, report.Print(w)
+}
