@@ -136,10 +136,8 @@ func (w *Window[T]) Accumulate(rank, at int, src []T, s gas.Shape, op func(n *ga
 	}
 	far, near := stride(s.Remote, s.Len), stride(s.Local, s.Len)
 	for i := range s.Count {
-		for j := range s.Len {
-			if err := op(w.n, p.Add(i*far+j), src[i*near+j]); err != nil {
-				return err
-			}
+		if err := gas.AccumulateNBI(w.n, p.Add(i*far), src[i*near:][:s.Len], op); err != nil {
+			return err
 		}
 	}
 	return nil
