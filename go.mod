@@ -8,3 +8,8 @@ require (
 )
 
 require github.com/puzpuzpuz/xsync/v3 v3.5.1
+
+require (
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/tools v0.52.0
+)

@@ -77,7 +77,7 @@ func (p *Pool[R]) take() bool {
 // blockBytes is about how much Blocks gets at once.
 const blockBytes = 64 << 10
 
-// Blocks walks the elements from index from to before index to, whoever has them, in order: the index of the first of some, and those, which are valid until the
+// Blocks walks the elements from index from to before index to, which any ranks may have, in order: the index of the first of some, and those, which are valid until the
 // next round. The loop's next elements are under way meanwhile: pieces of at most 64 KiB or, where that is less, the array's block, up to
 // ahead of them, at least one. If that fails the loop ends, and *err says why; else *err is nil.
 //
