@@ -1,6 +1,10 @@
 package am
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/argon-go/argon/internal/sys"
+)
 
 // noescape hides from the compiler that a slice goes through an interface. The
 // contract says that Send and SendPayload only read them, and only during the call, so the
@@ -10,6 +14,5 @@ import "unsafe"
 //go:nosplit
 //go:nocheckptr
 func noescape[T uint32 | byte](s []T) []T {
-	p := unsafe.Add(nil, uintptr(unsafe.Pointer(unsafe.SliceData(s))))
-	return unsafe.Slice((*T)(p), len(s))
+	return unsafe.Slice((*T)(sys.Hide(unsafe.Pointer(unsafe.SliceData(s)))), len(s))
 }

@@ -175,8 +175,7 @@ func hits(x *Initiator, verb conduits.Verb, rank int, at segment.NLA, mem []byte
 //
 //go:nocheckptr
 func hide(b []byte) []byte {
-	// unsafe.Add keeps what it adds to alive, and not what it adds.
-	return unsafe.Slice((*byte)(unsafe.Add(nil, uintptr(unsafe.Pointer(unsafe.SliceData(b))))), len(b))
+	return unsafe.Slice((*byte)(sys.Hide(unsafe.Pointer(unsafe.SliceData(b)))), len(b))
 }
 
 // onStack reports whether b lies on the stack of the calling goroutine, or may.

@@ -70,7 +70,7 @@ type fakeEP struct {
 	// wakeTarget wakes the rank where something arrived, as a network does.
 	wakeTarget bool
 	// before, if not nil, is called with what is about to be performed for this rank.
-	before func(p *pending)
+	before func(op AtomicOp, a segment.NLA)
 
 	parkMu sync.Mutex
 	park   *sync.Cond
@@ -138,7 +138,7 @@ func (e *fakeEP) UnmapMemory(mem []byte) error       { return e.own.UnmapMemory(
 // perform does p on the target's memory, if it may.
 func (e *fakeEP) perform(p *pending) (value uint64, err error) {
 	if e.before != nil {
-		e.before(p)
+		e.before(p.op, p.a)
 	}
 	n, need := p.extent()
 	v := &e.job.views[p.dst]

@@ -68,7 +68,7 @@ func TestUnlockGrants(t *testing.T) {
 					t.Errorf("turns %v, second %v: rank 1 is woken: %v", turn, second, woken)
 				}
 				turns := [2]uint64{*wordIn(j.segs[1], waiterOff+nodeTurn), *wordIn(j.segs[1], other+nodeTurn)}
-				want, held := [2]uint64{granted, waiting}, queued+one.operand()
+				want, held := [2]uint64{due, waiting}, int64(queued)
 				switch {
 				case turn[1] == away:
 					want, held = [2]uint64{free, free}, 0
@@ -99,12 +99,12 @@ func TestUnlockLast(t *testing.T) {
 			want := int64(0)
 			if early {
 				*next, *state, *wordIn(j.segs[1], lockOff+lockHead) = gone, *state+queued, uint64(behind)
-				want = queued + behind.operand()
+				want = queued
 			}
 			if err := l.Unlock(); err != nil {
 				t.Fatal(err)
 			}
-			if *next != gone || int64(*state) != want || *tail != uint64(behind) || (*wordIn(j.segs[1], other+nodeTurn) == granted) != early {
+			if *next != gone || int64(*state) != want || *tail != uint64(behind) || (*wordIn(j.segs[1], other+nodeTurn) == due) != early {
 				t.Errorf("direct %v, early %v: next %#x, state %#x, not %#x, tail %#x, turn %d", direct, early, *next, *state, want, *tail, *wordIn(j.segs[1], other+nodeTurn))
 			}
 			h := x.theLocks()
@@ -129,8 +129,8 @@ func TestReaderJoinsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	*state += queued // of a rank that is about to leave the queue, so that the reader enters it
-	j.eps[0].before = func(p *pending) {
-		if p.op != AtomicCAS || p.a != at(lockOff) {
+	j.eps[0].before = func(op AtomicOp, a segment.NLA) {
+		if op != AtomicCAS || a != at(lockOff) {
 			return
 		}
 		j.eps[0].before = nil

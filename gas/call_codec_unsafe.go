@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"unsafe"
 
@@ -90,8 +91,9 @@ func (v *parcel) takes(p unsafe.Pointer, n uintptr) bool {
 	if lo, hi := sys.Stack(); lo <= uintptr(p) && uintptr(p) < hi {
 		return false
 	}
-	// As a number, lest the compiler put all that is ever encoded into the heap: it is there.
-	v.apart = append(v.apart, unsafe.Slice((*byte)(unsafe.Add(nil, uintptr(p))), n))
+	// Hidden, lest the compiler put all that is ever encoded into the heap: it is there.
+	v.apart = append(v.apart, unsafe.Slice((*byte)(sys.Hide(p)), n))
+	runtime.KeepAlive(p) // while there is made room in the list
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -522,5 +523,27 @@ func TestForeignAnswers(t *testing.T) {
 		if !errors.Is(err, errTest) {
 			t.Errorf("a pull of %s by a rank that the result is not for: %v", name, err)
 		}
+	}
+}
+
+// TestValuesCollected: what a parcel alone refers to is not freed, whenever the collector runs.
+func TestValuesCollected(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	f, err := travelling(reflect.TypeFor[[]byte]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := leastApart + len(t.Name()) // not known to the compiler, so that it is in the heap
+	var last [64]parcel
+	for i := range 5000 {
+		arg := make([]byte, size)
+		arg[0], arg[size-1] = byte(i), byte(i)
+		v := &last[i%len(last)]
+		if i >= len(last) {
+			if b, want := v.apart[0], byte(i-len(last)); b[0] != want || b[size-1] != want {
+				t.Fatalf("parcel %d of %d: ends with %d and %d, which others have put there", i-len(last), i, b[0], b[size-1])
+			}
+		}
+		*v = f.encoded(unsafe.Pointer(&arg), leastApart)
 	}
 }

@@ -6,6 +6,7 @@ package gas
 import (
 	"unsafe"
 
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/origin"
 )
 
@@ -20,7 +21,7 @@ type condition struct{ code unsafe.Pointer }
 //go:nosplit
 //go:nocheckptr
 func conditionOf(cond func() bool) condition {
-	f := unsafe.Add(nil, uintptr(*(*unsafe.Pointer)(unsafe.Pointer(&cond))))
+	f := sys.Hide(*(*unsafe.Pointer)(unsafe.Pointer(&cond)))
 	if f == nil {
 		return condition{}
 	}
