@@ -62,7 +62,11 @@ var kindNames = [numKinds]string{
 
 // waitsForAll reports whether each rank waits for what all others give in calls of kind k.
 func (k kind) waitsForAll() bool {
-	return k == kindAllReduce || k == kindAllGather || k == kindExchange || k == kindReduceScatter
+	switch k {
+	case kindAllReduce, kindAllGather, kindExchange, kindReduceScatter, kindAllGatherV, kindExchangeV:
+		return true
+	}
+	return false
 }
 
 // kindOf is the kind that travelled as w.

@@ -83,7 +83,8 @@ func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 		return nil, c.finish(c.shared.do(h, a, combine))
 	}
 	if t := c.shared.staged(a); t != nil {
-		return nil, c.finish(c.shared.doStaged(t, a, combine))
+		blocks, err = c.shared.doStaged(t, a, combine)
+		return blocks, c.finish(err)
 	}
 	if a.kind == kindClose && c.shared != nil {
 		// Afterwards ranks give their places to other teams.

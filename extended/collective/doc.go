@@ -77,7 +77,8 @@
 // ends with a flag of each rank. No message is sent. Reductions in elements have each
 // rank combine a part of the elements of all, and those that want the result copy the parts: two rounds. What is longer than half of the
 // staging takes several times as many; a reduction whose data cannot be cut goes so as far as it
-// fits. Calls of lengths that differ (GatherV and its kin) go by messages.
+// fits. In AllGatherV and ExchangeV of up to 16 ranks a rank's lengths come before the blocks, in the same round. GatherV goes by messages:
+// its ranks but the root do not wait for each other, and do not know how many rounds there would be.
 //
 // The staging of a rank of conduit shm is 1 MiB, and less in jobs of more than 64 ranks, whose
 // stagings are 64 MiB together, but for 64 KiB that each has at least; what is touched of it is real memory. A half of it is for calls of

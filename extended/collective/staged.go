@@ -1,7 +1,9 @@
 package collective
 
 import (
+	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/conc"
@@ -111,6 +113,11 @@ func (s *shared) staged(a *Call) *staging {
 		blocks, reduces = n, false
 	case kindExchange:
 		block, blocks, reduces = block/n, n, false
+	case kindAllGatherV, kindExchangeV:
+		if n > flatRanks {
+			return nil // no rank knows how long the blocks of the others are
+		}
+		block, reduces = 1, false
 	default:
 		return nil
 	}
@@ -132,18 +139,24 @@ func (s *shared) staged(a *Call) *staging {
 	}
 }
 
-// doStaged makes call a.
-func (s *shared) doStaged(t *staging, a *Call, combine Combine) error {
+// doStaged makes call a, which returns blocks if their lengths differ.
+func (s *shared) doStaged(t *staging, a *Call, combine Combine) ([][]byte, error) {
 	t.round = 0
 	switch a.kind {
 	case kindAllReduce, kindReduce:
-		return s.reduceStaged(t, a, combine)
+		return nil, s.reduceStaged(t, a, combine)
 	case kindReduceScatter:
-		return s.reduceScatterStaged(t, a, combine)
+		return nil, s.reduceScatterStaged(t, a, combine)
 	case kindScan, kindExclusiveScan:
-		return s.scanStaged(t, a, combine)
+		return nil, s.scanStaged(t, a, combine)
+	case kindAllGatherV:
+		return s.blocksStaged(t, [][]byte{a.own}, a.own)
+	case kindExchangeV:
+		out := slices.Clone(a.out)
+		out[s.c.rank] = nil
+		return s.blocksStaged(t, out, a.out[s.c.rank])
 	}
-	return s.moveStaged(t, a)
+	return nil, s.moveStaged(t, a)
 }
 
 // open begins a round, and returns the half that this rank fills for it.
@@ -230,7 +243,14 @@ func (s *shared) moveStaged(t *staging, a *Call) error {
 	}
 	each := give.stride > 0 // rank has a block of its own
 	if each {
-		step = step / n &^ (lineBytes - 1)
+		step = step / (n - 1) &^ (lineBytes - 1)
+	}
+	// other is where the block of rank r lies in the half of rank of, which has none of its own.
+	other := func(of, r int) int {
+		if r > of {
+			r--
+		}
+		return r * step
 	}
 	for off := 0; off < block; off += step {
 		k := min(step, block-off)
@@ -243,7 +263,7 @@ func (s *shared) moveStaged(t *staging, a *Call) error {
 		case gives:
 			for r := range n {
 				if r != me {
-					bulk.Copy(half[r*step:], give.of(r)[off:][:k])
+					bulk.Copy(half[other(me, r):], give.of(r)[off:][:k])
 				}
 			}
 		}
@@ -260,12 +280,59 @@ func (s *shared) moveStaged(t *staging, a *Call) error {
 			}
 			in := t.of(r)
 			if each {
-				in = in[me*step:]
+				in = in[other(r, me):]
 			}
 			bulk.Copy(get.of(r)[off:], in[:k])
 		}
 	}
 	return nil
+}
+
+// blocksStaged is a call whose blocks have lengths that differ. Each rank gives its out one behind the other, in the first round after
+// their lengths; the block of a rank is the one with its number, or the only one. It returns the blocks of this rank, whose own is own.
+func (s *shared) blocksStaged(t *staging, out [][]byte, own []byte) (blocks [][]byte, err error) {
+	n, me, mine := s.c.size, s.c.rank, s.c.rank%len(out)
+	head, most := 8*len(out), 0
+	lens, starts := make([]byte, 8*n), make([]int, n)
+	for at := 0; at == 0 || at < most; {
+		half, err := s.open(t)
+		if err != nil {
+			return nil, err
+		}
+		room, from := half[head:], -at // where a block begins in room
+		for d, b := range out {
+			if head > 0 {
+				binary.LittleEndian.PutUint64(half[8*d:], uint64(len(b)))
+			}
+			if from < len(room) && from+len(b) > 0 {
+				bulk.Copy(room[max(from, 0):], b[max(-from, 0):])
+			}
+			from += len(b)
+		}
+		s.post(t, waitAll)
+		if err := s.filled(0, n); err != nil {
+			return nil, err
+		}
+		if head > 0 {
+			for r := range n {
+				theirs := t.of(r)[:head]
+				starts[r], most = sumLengths(theirs, 0, mine), max(most, sumLengths(theirs, 0, len(out)))
+				binary.LittleEndian.PutUint64(lens[8*r:], uint64(length(theirs, mine)))
+			}
+			binary.LittleEndian.PutUint64(lens[8*me:], uint64(len(own)))
+			blocks = cut(lens)
+			bulk.Copy(blocks[me], own)
+		}
+		for r := me + 1; r < me+n; r++ {
+			r := around(r, 0, n)
+			in, from := t.of(r)[head:], starts[r]-at
+			if b := blocks[r]; from < len(in) && from+len(b) > 0 {
+				bulk.Copy(b[max(-from, 0):], in[max(from, 0):])
+			}
+		}
+		at, head = at+len(room), 0
+	}
+	return blocks, nil
 }
 
 // reduceStaged is a reduction to one rank or to all.

@@ -1755,6 +1755,13 @@ var mutants = []mutant{
 		new: "d.typ)<<maxDistance",
 	},
 	{
+		name:   "collective-staged-blocks-begin",
+		defect: "a block that goes on in the second round begins there again",
+		file:   "extended/collective/staged.go", test: "extended/collective ^TestStagedBlocks$",
+		old: "t.of(r)[head:], starts[r]-at",
+		new: "t.of(r)[head:], starts[r]",
+	},
+	{
 		name:   "collective-place-kept-dirty",
 		defect: "a team finds the slots of the team that had its place before",
 		file:   "extended/collective/shared.go", test: "extended/collective ^TestPlaceOfAnother$",
