@@ -13,6 +13,7 @@ struct M { char c; struct L l; int x __attribute__((aligned(16))); char e; };
 typedef double adouble __attribute__((aligned(32)));
 struct N { char c; adouble d; };
 struct F { int n; double v[]; };
+struct Z { char n; short v[0]; } __attribute__((packed));
 struct U { int tag; union { int i; double d; struct { short a, b; }; }; int end; };
 unsigned char b[5] = "abcd";
 signed char sb[] = "xyz";
@@ -36,6 +37,7 @@ int main(void) {
   printf("%zu %zu %zu\n", sizeof(struct L), sizeof(struct M), sizeof(struct N));
   printf("%zu %zu %zu %zu\n", offsetof(struct M, l), offsetof(struct M, x), offsetof(struct M, e), offsetof(struct N, d));
   printf("%zu %zu\n", sizeof(struct F), offsetof(struct F, v));
+  printf("%zu %zu packed\n", sizeof(struct Z), offsetof(struct Z, v));
   printf("%zu %d %g %d %d\n", sizeof u, u.tag, u.d, u.end, w.b);
   printf("%s %d %s %d\n", b, sh2[0], sb, (int)_Alignof(double));
   printf("%d %d %d %d\n", garr[0].i, garr[1].i, garr[0].s, ((char *)&garr[1])[1]);

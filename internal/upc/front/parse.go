@@ -81,6 +81,7 @@ type parser struct {
 	longDouble bool            // the file has been warned of it
 	pack       []int64         // what #pragma pack allows of alignments, innermost last; 0 for any
 	literals   int             // compound literals so far
+	inMember   bool            // the declarator that is read is that of a member
 	before     []*Node         // statements that have to stand before the one that is read
 	defines    map[string]bool // functions that the file defines, further down too
 	leaves     int             // how many loops and switches stand in the innermost upc_forall
@@ -541,7 +542,9 @@ func (p *parser) structure() *Type {
 		for !p.at(";") {
 			ft, name := d.typ, p.tok()
 			if name.text = ""; !p.at(":") {
+				p.inMember = true
 				ft, name = p.declarator(d.typ, false)
+				p.inMember = false
 			}
 			f := &Field{Name: name.text, Type: ft, Pos: name.pos}
 			switch {
@@ -769,6 +772,7 @@ func (p *parser) suffix(base *Type) *Type {
 			case n < 0:
 				p.errorf(at, "size of array is negative")
 				t.Len, t.Threads = 1, threads
+			case n == 0 && p.inMember: // the flexible member of gcc before C99
 			case n == 0:
 				p.errorf(at, "not supported: arrays of size 0")
 				t.Len, t.Threads = 1, threads || hasThreads(e)
