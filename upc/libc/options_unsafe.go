@@ -10,10 +10,10 @@ import (
 
 // options are the variables of getopt, which the program reads and writes.
 type options struct {
-	arg                *int8
-	ind, err, opt, pad int32
-	next               int // in the argument that several options stand in
-	first              int // of the arguments that are none and have been moved behind
+	arg           *int8
+	ind, err, opt int32
+	next          int // in the argument that several options stand in
+	first         int // of the arguments that are none and have been moved behind
 }
 
 func optionState(c *C) *options {

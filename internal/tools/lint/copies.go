@@ -60,6 +60,7 @@ var brief = map[string]string{
 	"gas/dist/update.go":         "Call",
 	"upc/libc/memory_unsafe.go":  "Str Push Qsort",
 	"upc/libc/options_unsafe.go": "Getopt",
+	"upc/rt/barrier.go":          "mismatch",
 	"upc/rt/group_unsafe.go":     "Sync",
 }
 
