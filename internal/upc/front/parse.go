@@ -582,7 +582,7 @@ func (p *parser) structure() *Type {
 	attrs.read(p)
 	s.layOut(p, list, &attrs)
 	if s.Size == 0 {
-		p.errorf(at, "not supported: structures without members")
+		p.errorf(p.toks[p.i-1].pos, "not supported: structures without members")
 	}
 	s.Complete = true
 	return t
