@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,6 +24,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/job/jobenv"
@@ -369,19 +371,98 @@ func buildLocated(dir, out string, files map[string]gen.File, stderr io.Writer, 
 // search simulates the program with one seed after another until it fails. Messages take
 // longer by up to two microseconds, so that seeds differ.
 func search(o *options, program string, stdout, stderr io.Writer) int {
+	how := "ARGON_CONDUIT=sim"
+	if os.Getenv("ARGON_SIM_FILES") == "" {
+		how += " ARGON_SIM_FILES=memory"
+	}
+	input := &recording{from: os.Stdin}
 	for s := 1; s <= o.seeds; s++ {
 		c := exec.Command(program, o.args...)
-		c.Env = append(os.Environ(), "ARGON_RANKS="+strconv.Itoa(o.n), "ARGON_CONDUIT=sim", fmt.Sprintf("ARGON_SIM=seed=%d,jitter=2us", s))
-		out, err := c.CombinedOutput()
+		seed := fmt.Sprintf("ARGON_SIM=seed=%d,jitter=2us", s)
+		c.Env = append(append(os.Environ(), "ARGON_RANKS="+strconv.Itoa(o.n), seed), strings.Fields(how)...)
+		var out bytes.Buffer
+		c.Stdout, c.Stderr = &out, &out
+		err := input.run(c)
 		if err == nil {
 			continue
 		}
-		stdout.Write(out)
-		fmt.Fprintf(stderr, "upc: %v with seed %d (ARGON_CONDUIT=sim ARGON_SIM=seed=%d,jitter=2us)\n", err, s, s)
+		stdout.Write(out.Bytes())
+		fmt.Fprintf(stderr, "upc: %v with seed %d (%s %s)\n", err, s, how, seed)
 		return 1
 	}
 	fmt.Fprintf(stdout, "no failure with %d seeds\n", o.seeds)
 	return 0
+}
+
+// recording is standard input, which programs read one after the other, each from its beginning.
+type recording struct {
+	from io.Reader
+
+	sync.Mutex
+	more    sync.Cond // there is more, or the end
+	started bool
+	text    []byte
+	ended   bool
+}
+
+// record reads as much as there is.
+func (r *recording) record() {
+	b := make([]byte, 1<<16)
+	for {
+		n, err := r.from.Read(b)
+		r.Lock()
+		r.text = append(r.text, b[:n]...)
+		r.ended = err != nil
+		r.more.Broadcast()
+		r.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// run runs a command, which reads the recording from its beginning.
+func (r *recording) run(c *exec.Cmd) error {
+	in, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	if !r.started {
+		r.started, r.more.L = true, r
+		go r.record()
+	}
+	over := false
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer in.Close()
+		for at := 0; ; {
+			r.Lock()
+			for at == len(r.text) && !r.ended && !over {
+				r.more.Wait()
+			}
+			text := r.text[at:]
+			stop := over || len(text) == 0
+			r.Unlock()
+			if stop {
+				return
+			}
+			n, err := in.Write(text)
+			if at += n; err != nil {
+				return // the program does not read on
+			}
+		}
+	}()
+	err = c.Wait()
+	r.Lock()
+	over = true
+	r.more.Broadcast()
+	r.Unlock()
+	<-done
+	return err
 }
 
 // start runs the program and is its exit status.

@@ -58,6 +58,41 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestSeeds: each simulation of a search finds the files and the standard input that the first one found, whether programs read
+// it or not.
+func TestSeeds(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was *os.File) { os.Stdin = was }(os.Stdin)
+	os.Stdin = r
+	if _, err := w.WriteString("one\ntwo\n"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ARGON_SIM_FILES", "")
+	var out, errs strings.Builder
+	script := `case $ARGON_SIM in seed=2,*) exit 0; esac; read a; read b; test "$a-$b-$ARGON_SIM_FILES" = one-two-memory`
+	if code := search(&options{seeds: 4, n: 1, args: []string{"-c", script}}, "/bin/sh", &out, &errs); code != 0 {
+		t.Errorf("status %d: %s%s", code, out.String(), errs.String())
+	}
+	w.Close()
+	script = `test "$(cat)" != "one
+two" && exit 5; case $ARGON_SIM in seed=3,*) exit 3; esac`
+	os.Stdin, w, err = os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		w.WriteString("one\ntwo\n")
+		w.Close()
+	}()
+	const says = "upc: exit status 3 with seed 3 (ARGON_CONDUIT=sim ARGON_SIM_FILES=memory ARGON_SIM=seed=3,jitter=2us)\n"
+	if code := search(&options{seeds: 4, n: 1, args: []string{"-c", script}}, "/bin/sh", &out, &errs); code != 1 || errs.String() != says {
+		t.Errorf("status %d: %s, not %s", code, errs.String(), says)
+	}
+}
+
 // golden compares got with a file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
@@ -182,6 +217,29 @@ int f(int a) { return a; }
 	got := shown("many.upc")
 	if n := strings.Count(got, ": error: "); n != 20 || !strings.HasSuffix(got, "  ^\nmany.upc:21:3: error: 'a' undeclared\n  a;\n  ^\ntoo many errors: the others are not printed\n") {
 		t.Errorf("%d errors:\n%s", n, got)
+	}
+}
+
+// TestOwnHeader: a header of the compiler's name in a folder of -I is the one that is included, and its functions are the
+// program's.
+func TestOwnHeader(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"upc_io.h": "typedef struct { int fd; } upc_file_t;\nupc_file_t *upc_all_fopen(const char *name);\n",
+		"a.upc":    "#include <upc_io.h>\nint main(void) { return upc_all_fopen(\"a\")->fd; }\n",
+		"b.c":      "#include <upc_io.h>\nupc_file_t *upc_all_fopen(const char *name) { static upc_file_t f; return &f; }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := options{files: []string{filepath.Join(dir, "a.upc"), filepath.Join(dir, "b.c")}, include: list{dir}}
+	files, warnings, err := compile(&o)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if text := passes["go"](&o, files); strings.Contains(text, "rt.AllFOpen") || !strings.Contains(text, "func upc_all_fopen") {
+		t.Errorf("the compiler's function is called:\n%s", text)
 	}
 }
 

@@ -225,7 +225,7 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for conduit, flags := range map[string]string{"udp": "-n 4", "hybrid": "-hosts localhost:2,localhost:2"} {
-		for _, name := range []string{"hashtable", "heat", "pointers", "samplesort", "steal", "torture", "atomic", "collective"} {
+		for _, name := range []string{"hashtable", "heat", "pointers", "samplesort", "steal", "torture", "atomic", "collective", "io"} {
 			t.Run("gasrun/"+conduit+"/"+name, func(t *testing.T) {
 				args := append(strings.Fields(flags), "-conduit", conduit, "--", b.bin(name))
 				out, err := output(t.TempDir(), nil, launcher, args...)
@@ -343,6 +343,12 @@ func TestClauses(t *testing.T) {
 				}
 			})
 		}
+	}
+	// In memory, files leave nothing behind.
+	dir := t.TempDir()
+	out, err := output(dir, []string{fmt.Sprintf("ARGON_RANKS=%d", threads), "ARGON_CONDUIT=sim", "ARGON_SIM_FILES=memory"}, b.bin("clause_7_8"))
+	if left, failed := os.ReadDir(dir); err != nil || failed != nil || len(left) > 0 || !checked.MatchString(out) {
+		t.Errorf("in memory: %v, %v, %v\n%s", err, left, failed, out)
 	}
 	files, err = filepath.Glob("testdata/clauses/*.refused")
 	if err != nil || len(files) == 0 {

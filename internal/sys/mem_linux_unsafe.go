@@ -18,11 +18,10 @@ import (
 func CreateMemory(dir, name string, size int64) (*os.File, error) {
 	var f *os.File
 	if dir == "" {
-		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		if err != nil {
-			return nil, fmt.Errorf("memfd_create: %w", err)
+		var err error
+		if f, err = Memfd(name); err != nil {
+			return nil, err
 		}
-		f = os.NewFile(uintptr(fd), name)
 	} else {
 		var err error
 		if f, err = os.CreateTemp(dir, name+"-*"); err != nil {
@@ -45,6 +44,15 @@ func CreateMemory(dir, name string, size int64) (*os.File, error) {
 		}
 	}
 	return f, nil
+}
+
+// Memfd is an empty file of memfd_create(2).
+func Memfd(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // MemfdError is why there is no memfd_create(2), as where a filter forbids it; nil if

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unsafe"
+
+	"github.com/argon-go/argon/internal/sys/files"
 )
 
 // stream is an open file, of which the program has the File. Threads of one process share
@@ -149,7 +151,7 @@ func (c *C) Fopen(name, mode *int8) unsafe.Pointer {
 	if strings.Contains(m, "+") {
 		flags = flags&^os.O_WRONLY | os.O_RDWR
 	}
-	f, err := os.OpenFile(string(text(name)), flags, 0o666)
+	f, err := files.Open(string(text(name)), flags, 0o666)
 	if c.Err.Status(err) != 0 {
 		return nil
 	}
@@ -402,7 +404,7 @@ func (c *C) Rewind(p unsafe.Pointer) { c.Fseek(p, 0, io.SeekStart) }
 
 // Remove is remove (C99, 7.19.4.1).
 func (c *C) Remove(name *int8) int32 {
-	return c.Err.Status(os.Remove(string(text(name))))
+	return c.Err.Status(files.Remove(string(text(name))))
 }
 
 // Fscanf is fscanf (C99, 7.19.6.2).

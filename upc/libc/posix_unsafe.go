@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/files"
 )
 
 // Errnum is where a thread's errno is.
@@ -58,7 +59,14 @@ func Open(c *C, name *int8, flags int32, mode ...any) int32 {
 	if len(mode) > 0 {
 		m, _ = word(mode[0])
 	}
-	fd, err := syscall.Open(string(text(name)), int(flags)|syscall.O_CLOEXEC, uint32(m))
+	f, err := files.Open(string(text(name)), int(flags), os.FileMode(m))
+	var fd int
+	if err == nil {
+		if fd, err = syscall.Dup(int(f.Fd())); err == nil {
+			syscall.CloseOnExec(fd)
+		}
+		f.Close()
+	}
 	return int32(c.Err.Off(int64(fd), err))
 }
 
@@ -103,7 +111,7 @@ func Fileno(c *C, p unsafe.Pointer) int32 {
 }
 
 // Named are the calls about a file by its name.
-func Unlink(c *C, name *int8) int32 { return c.Err.Status(syscall.Unlink(string(text(name)))) }
+func Unlink(c *C, name *int8) int32 { return c.Err.Status(files.Unlink(string(text(name)))) }
 
 // Rmdir removes a folder.
 func Rmdir(c *C, name *int8) int32 { return c.Err.Status(syscall.Rmdir(string(text(name)))) }
@@ -123,7 +131,7 @@ func Chdir(c *C, name *int8) int32 { return c.Err.Status(syscall.Chdir(string(te
 
 // Access asks whether a file may be used.
 func Access(c *C, name *int8, mode int32) int32 {
-	return c.Err.Status(syscall.Access(string(text(name)), uint32(mode)))
+	return c.Err.Status(syscall.Access(files.Path(string(text(name))), uint32(mode)))
 }
 
 // Rename is rename (C99, 7.19.4.2).
@@ -221,7 +229,7 @@ func Stat(c *C, name *int8, fd int32, follow bool, to unsafe.Pointer) int32 {
 	case name == nil:
 		err = syscall.Fstat(int(fd), &s)
 	case follow:
-		err = syscall.Stat(string(text(name)), &s)
+		err = syscall.Stat(files.Path(string(text(name))), &s)
 	default:
 		err = syscall.Lstat(string(text(name)), &s)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys/files"
 )
 
 // FileFlags is what upc_all_fopen is to do, and what UPC_GET_FL returns (UPC 1.3, 7.8.3.1). The values
@@ -180,10 +181,10 @@ func AllFOpen(t *Thread, name *int8, flags FileFlags, hints []Hint) (handle uint
 				how |= more
 			}
 		}
-		f.f, err = os.OpenFile(f.name, how, f.permissions())
+		f.f, err = files.Open(f.name, how, f.permissions())
 	}
 	if err = agree(t, err); err == nil && t.me != 0 {
-		f.f, err = os.OpenFile(f.name, how, 0)
+		f.f, err = files.Open(f.name, how, 0)
 	}
 	if err = agree(t, err); err != nil {
 		if f.f != nil {
@@ -282,7 +283,7 @@ func (f *File) Close() error {
 func (f *File) leave() error {
 	err := f.flush()
 	if f.flags&FileDelete != 0 && f.t.me == 0 {
-		err = errors.Join(err, os.Remove(f.name))
+		err = errors.Join(err, files.Remove(f.name))
 	}
 	return errors.Join(err, f.f.Close())
 }
@@ -740,35 +741,48 @@ func (m ioMemory) spread(t *Thread, first int64, b []byte, put bool) {
 		return
 	}
 	tmp := make([]byte, len(b))
-	// each calls f with all bytes of a block, of those of the thread that has block k; it returns how many they are.
-	each := func(k int64, tmp []byte, f func(tmp, b []byte)) (n int64) {
-		for ; k*m.block < end; k += int64(t.threads) {
-			lo, hi := max(k*m.block, first), min((k+1)*m.block, end)
-			f(tmp[n:n+hi-lo], b[lo-first:hi-first])
-			n += hi - lo
-		}
-		return n
-	}
+	// part is where the bytes of the thread that has block k, one of the first blocks, begin in tmp.
+	part := make([]int64, 1, t.threads+1)
 	var handles []Handle
-	var at int64
 	k := first / m.block
-	for i := k; i < k+int64(t.threads) && i*m.block < end; i++ {
-		n := each(i, tmp[at:], func(tmp, b []byte) {
-			if put {
-				bulk.Copy(tmp, b)
-			}
-		})
-		handles = append(handles, transfer(m.place(t, max(i*m.block, first)), tmp[at:at+n]))
-		at += n
+	blocks := min(int64(t.threads), (end-1)/m.block-k+1)
+	for i := range blocks {
+		at := part[i]
+		n := m.interleave(tmp[at:], b, k+i, first, t.threads, put, !put)
+		handles = append(handles, transfer(m.place(t, max((k+i)*m.block, first)), tmp[at:at+n]))
+		part = append(part, at+n)
 	}
 	for _, h := range handles {
 		t.Sync(h)
 	}
-	if put {
-		return
+	for i := range blocks {
+		if !put {
+			m.interleave(tmp[part[i]:], b, k+i, first, t.threads, false, false)
+		}
 	}
-	at = 0
-	for i := k; i < k+int64(t.threads) && i*m.block < end; i++ {
-		at += each(i, tmp[at:], func(tmp, b []byte) { bulk.Copy(b, tmp) })
+}
+
+// interleave copies the bytes in b, which are those from first on, of block k and the thread's following ones from
+// b to tmp, where they lie behind each other, if in, or back, or counts them alone. It returns how many they are.
+func (m ioMemory) interleave(tmp, b []byte, k, first int64, threads int, in, count bool) (n int64) {
+	end := first + int64(len(b))
+	for lo := k * m.block; lo < end; lo += m.block * int64(threads) {
+		from, to := max(lo, first), min(lo+m.block, end)
+		if !count {
+			to, from := tmp[n:n+to-from], b[from-first:to-first]
+			if !in {
+				to, from = from, to
+			}
+			switch len(to) { // words are quicker than a call
+			case 4:
+				*(*[4]byte)(to) = *(*[4]byte)(from)
+			case 8:
+				*(*[8]byte)(to) = *(*[8]byte)(from)
+			default:
+				bulk.Copy(to, from)
+			}
+		}
+		n += to - from
 	}
+	return n
 }

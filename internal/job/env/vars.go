@@ -404,6 +404,14 @@ var Vars = [...]Var{
 		Form:    path,
 	},
 
+	{
+		Name: "ARGON_SIM_FILES", Readers: "internal/sys/files", Uses: sim, Strict: true,
+		Meaning: "where the files of UPC programs are",
+		Text:    "`memory` has UPC programs work on copies of the files that they change, which begin and end with the process, so that whatever a run does to files the next one finds them as this one did.",
+		Range:   "`disk`, `memory`", Values: []string{"disk", "memory"},
+		Default: "`disk`; `memory` of `upc run -seeds`",
+	},
+
 	{Name: "ARGON_LOCAL_RANK", For: Internal, Readers: "internal/job/jobenv", Meaning: "number among the ranks of the host", Form: number(0, jobenv.MaxRanks-1)},
 	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/job/jobenv conduits/hybrid", Meaning: "number of ranks of the host", Form: number(1, jobenv.MaxRanks)},
 	{Name: "ARGON_SHARERS", For: Internal, Readers: "internal/conc", Meaning: "ranks of the job that run on the processors of this rank", Form: number(1, jobenv.MaxRanks)},
