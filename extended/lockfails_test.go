@@ -41,8 +41,8 @@ func TestLockQueueFails(t *testing.T) {
 	}
 }
 
-// TestUnlockGrants: Unlock grants the lock to the first of the queue that is not away, and in one
-// step changes the state from its own hold to that one's. Those that are away, and the last, leave a
+// TestUnlockGrants: Unlock has the head of the queue take the lock; if that is away it grants the lock to the first that is not, and adds
+// the hold of that one. Those that are away, and the last, leave a
 // queue that the next finds as it is.
 func TestUnlockGrants(t *testing.T) {
 	const other = 128 // the waiter behind, of rank 1
@@ -83,8 +83,8 @@ func TestUnlockGrants(t *testing.T) {
 	}
 }
 
-// TestUnlockLast: a holder whose queue ends, while a rank comes behind it that has found so already, grants the lock
-// to that one; and its waiter is not used anew before that rank has been there.
+// TestUnlockLast: a holder whose queue ends, while a rank comes behind it that has found so already, has
+// that one take the lock; and its waiter is not used anew before that rank has been there.
 func TestUnlockLast(t *testing.T) {
 	const other = 128
 	for _, direct := range []bool{false, true} {
