@@ -116,6 +116,7 @@ type Barrier struct {
 	// Config.Waits and Force, and after Bind the algorithm that was chosen.
 	sleeping func(phase uint32) error
 	how      Algorithm
+	watched  bool // ep is a conduits.Watcher
 
 	waits atomic.Uint32 // the phase that a goroutine sleeps for, see Waiting
 	spins atomic.Int32  // see maxSpins
@@ -192,6 +193,7 @@ func (b *Barrier) Bind(e *am.Messenger) error {
 		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
 	}
 	b.e, b.ep = e, ep
+	_, b.watched = ep.(conduits.Watcher)
 	if _, virtual := conduits.As[conduits.Runner](ep); !virtual {
 		// Where the conduit runs the ranks, no other runs while this one watches.
 		b.spins.Store(maxSpins)
@@ -237,6 +239,9 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 	}
 	if err := b.e.Blocking("barrier notify"); err != nil {
 		return err
+	}
+	if b.watched {
+		b.ep.(conduits.Watcher).Enters(conduits.InBarrier)
 	}
 	s := b.state.Load()
 	phase := uint32(s>>wordPhase+1) & phaseMask
@@ -488,6 +493,9 @@ func (b *Barrier) Result() (id uint32, named bool) {
 // finish turns a verdict into Wait's result and makes the barrier idle. What
 // has to be read for the error is read while the phase is still open.
 func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags) error {
+	if b.watched {
+		b.ep.(conduits.Watcher).Met(conduits.InBarrier, 0, true)
+	}
 	n := s>>wordPhase<<wordPhase | uint64(v&wordState)
 	var err error
 	if v&wordMismatch|word(flags&Mismatch) != 0 || v&wordNamed != 0 && v.id() != id && flags&Anonymous == 0 {

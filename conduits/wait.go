@@ -49,6 +49,11 @@ func Wait(ep Endpoint, b Blocked, ready func() bool) error {
 // Inside Receive nothing would arrive while WaitFor waits. If c is not ready at
 // once there, WaitFor fails the job with the error that it returns.
 func WaitFor(ep Endpoint, b Blocked, c Cond) error {
+	if watched.Load() {
+		if done, err := watchedWait(ep, b, c); done {
+			return err
+		}
+	}
 	for idle, busy, woken := 0, 0, 0; ; {
 		if c.Ready() {
 			return nil

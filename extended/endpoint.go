@@ -136,7 +136,7 @@ func (x *Initiator) bind(ep conduits.Endpoint, p progress) {
 	x.maxLong = ep.Limits().MaxLong
 	x.table.firstGen |= uint64(ep.Rank()&rankMask) << rankShift
 	x.views.Views = segment.NewViews(ep.Views())
-	x.mine = *x.views.Of(uint64(ep.Rank()))
+	x.mine = segment.NewView(x.views.Of(uint64(ep.Rank())).Base, ep.SegmentSize(ep.Rank()), segment.RightsAll)
 }
 
 // Rank is the number of this rank in its job. Only after Bind.

@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/env"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/profile"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -122,6 +123,12 @@ type Config struct {
 	// never. "" means "30s". Knob: gasrun -stall, ARGON_STALL.
 	Stall string
 
+	// Profile has rank 0 print, when the job ends, where its time went by lines of the program: "1", or a list of
+	// peers (by rank, too), sizes (by powers of two of bytes), labels (goroutines carry rank and call as labels of
+	// runtime/pprof) and json=FILE. See docs/seeing.md. Equal on all ranks.
+	// Knob: gasrun -profile, ARGON_PROFILE.
+	Profile string
+
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
 	// standard error.
 	Output io.Writer
@@ -174,6 +181,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Workers < 0 || c.Workers > MaxWorkers {
 		all = append(all, errs.BadArg("gas: Config.Workers (ARGON_WORKERS) is %d; it must be 0 to %d", c.Workers, MaxWorkers))
+	}
+	if _, err := profile.ParseOptions(c.Profile); err != nil {
+		all = append(all, err)
 	}
 	all = append(all, c.validatePins())
 	seen := map[am.HandlerID]string{}
@@ -251,5 +261,6 @@ func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error
 	r.Bool("ARGON_PROGRESS", &c.Progress)
 	r.Number("ARGON_WORKERS", "number of goroutines", MaxWorkers, &c.Workers)
 	r.Bool("ARGON_DEBUG", &c.Debug)
+	r.Text(jobenv.Profile, &c.Profile)
 	return errors.Join(err, r.Err())
 }

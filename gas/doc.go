@@ -127,6 +127,7 @@
 //	ARGON_ALONE          processes of another launcher are jobs by themselves, 0 or 1
 //	ARGON_DEBUG          checks that cost time, 0 or 1: Config.Debug
 //	ARGON_STALL          say why when no rank gets on: -stall
+//	ARGON_PROFILE        print where time goes: Config.Profile, -profile
 //	ARGON_FREEZE         stop before joining, for a debugger, 0 or 1: -freeze RANK
 //	ARGON_VERBOSEENV     print what came of the variables, 0 or 1
 //	ARGON_RECORD         file for the traffic: -record

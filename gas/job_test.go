@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 		"slices":       func() { Main(madeSlices) },
 		"plain slices": func() { Main(plainSlices) },
 		"plain pieces": func() { Main(plainPieces) },
+		"counted":      func() { Main(counted) },
 	})
 }
 

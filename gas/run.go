@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/job/profile"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -86,9 +87,10 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 	}
 	cfg.EnsureDefaults()
 	r := &run{ctx: ctx, cfg: &cfg, fn: fn, findings: findings{out: cfg.Output}}
+	seen, _ := profile.ParseOptions(cfg.Profile) // Override has validated it
 	return boot.RunRanks(ctx, job, func(ep conduits.Endpoint) boot.Rank {
 		r.ranks++
-		return (*member)(newNode(ep, r))
+		return (*member)(newNode(watched(ep, seen), r))
 	})
 }
 
@@ -112,13 +114,18 @@ func (m *member) Run() error {
 		return err
 	}
 	n.running()
-	if err := n.run.fn(n); err != nil {
-		return n.failed(err)
+	p := profileOf(n)
+	err := n.run.fn(n)
+	p.stop(n)
+	if err != nil {
+		err = n.failed(err)
+	} else if err = n.finished(); err == nil {
+		err = n.leave()
 	}
-	if err := n.finished(); err != nil {
-		return err
+	if p != nil {
+		p.finish(n, err != nil)
 	}
-	return n.leave()
+	return err
 }
 
 // failed is the error of n's rank, whose function has returned err.
@@ -240,6 +247,9 @@ func (n *Node) attach(cfg *Config) error {
 		return err
 	}
 	// No rank sends anything to one that is not complete.
+	if p, ok := n.ep.(*profiled); ok {
+		p.rec.Open()
+	}
 	return n.meet(cfg)
 }
 

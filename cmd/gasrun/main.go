@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	_ "github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/nets"
+	"github.com/argon-go/argon/internal/job/profile"
 	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
@@ -106,6 +108,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -timeout D      end the job after this time, such as 10m, and say where each rank waits
   -stall D        when no rank has got on for this time (default 30s; 0: never), or ranks wait for
                   each other, say which is the cause and where each is; D,end ends the job then
+  -profile[=HOW]  say at the end where the time of the ranks went, by line of the program;
+                  HOW is a list: peers, sizes, labels, json=FILE (default ARGON_PROFILE)
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
   -freeze RANK    stop this rank before it runs, for a debugger; may be repeated
   -record FILE    write to FILE what ranks send, put and get, and what they wait for: their
@@ -249,6 +253,17 @@ func parse(args []string) (options, error) {
 		o.Stall, err = where.ParseStall(s)
 		return err
 	})
+	f.BoolFunc("profile", "", func(s string) error {
+		if s == "true" {
+			s = "1"
+		}
+		if slices.Contains(sim.Profiles(), s) {
+			return errMachine(s)
+		}
+		o.Env = append(o.Env, jobenv.Profile+"="+s)
+		_, err := profile.ParseOptions(s)
+		return err
+	})
 	f.Func("kill-grace", "", duration(&o.KillGrace))
 	f.Func("freeze", "", func(s string) error {
 		r, err := strconv.Atoi(s)
@@ -318,7 +333,17 @@ func parse(args []string) (options, error) {
 		return o, o.sim.recorded(&o)
 	}
 	o.arg, o.Args = f.Arg(0), f.Args()[1:]
+	if given["profile"] && slices.Contains(sim.Profiles(), o.arg) {
+		if _, err := os.Stat(o.arg); err != nil {
+			return o, errMachine(o.arg)
+		}
+	}
 	return o, nil
+}
+
+// errMachine is the error of -profile with the name of a machine, which was its value once.
+func errMachine(name string) error {
+	return fmt.Errorf("-profile says where the time of a job went; the simulated machine is -machine %s", name)
 }
 
 func run(args []string) int {

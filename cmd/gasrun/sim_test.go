@@ -432,3 +432,22 @@ func TestSimulatedPlan(t *testing.T) {
 		t.Errorf("wrote %q, want %q", r.stdout, want)
 	}
 }
+
+// TestProfileFlag: the table of all ranks is printed once, and the name of a machine is told where it belongs.
+func TestProfileFlag(t *testing.T) {
+	r := gasrun(t, "-n", "3", "-profile", program(t), "good")
+	r.want(t, 0)
+	if strings.Count(r.stderr, "argon: profile of 3 ranks: ") != 1 || !strings.Contains(r.stderr, "argon:   main.go:") {
+		t.Errorf("the table is not there once:\n%s", r.stderr)
+	}
+	for _, args := range [][]string{{"-profile=ideal"}, {"-profile", "ideal"}} {
+		r := simrun(t, append(args, program(t))...)
+		r.want(t, 2)
+		if !strings.Contains(r.stderr, "the simulated machine is -machine ideal") {
+			t.Errorf("%v: it says %s", args, r.stderr)
+		}
+	}
+	if r := gasrun(t, "-profile=sizes,lines", program(t)); r.status != 2 || !strings.Contains(r.stderr, `"lines"`) || !strings.Contains(r.stderr, "json=FILE") {
+		t.Errorf("status %d: %s", r.status, r.stderr)
+	}
+}

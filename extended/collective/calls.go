@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -156,9 +157,15 @@ func (c *Member) Begin(a *Call, combine Combine) (Handle, error) {
 	}
 	d := a.call()
 	d.kind |= kindNB
+	if c.watched {
+		c.e.Conduit().(conduits.Watcher).Enters(conduits.InCollective)
+	}
 	o, err := c.beginNB(d, combine)
 	if err != nil {
 		return Handle{}, err
+	}
+	if c.watched {
+		met(c, d)
 	}
 	o.c, o.Call = c, *a
 	o.more = o.step()
@@ -373,6 +380,13 @@ func (c *Member) Leave(acc []byte, combine Combine, stop func() bool) error {
 		err = c.shared.matched()
 	}
 	return c.finish(err)
+}
+
+// Return, when all ranks have made Leave by their c, has c take calls again, or with false none.
+func Return(c *Member, again bool) {
+	c.mu.Lock()
+	c.ended = !again
+	c.mu.Unlock()
 }
 
 // beginLeave is not inlined for the reason of prepare.

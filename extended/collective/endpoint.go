@@ -61,6 +61,8 @@ type Member struct {
 	phases Phases   // nil unless Config has it, and for teams
 	shared *shared  // nil unless all ranks share memory
 	places uint8    // by bits: of teams; of the job's endpoint
+	// The endpoint is a conduits.Watcher.
+	watched bool
 
 	// work is of the call under way if it waits, and kept for the next one: it would take stack of
 	// every rank that waits.
@@ -120,6 +122,7 @@ func (c *Member) Handlers() []am.Entry {
 // rank of the job does it once, before any call; other ranks may be in a call already.
 func (c *Member) Bind(e *am.Messenger) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
+	_, c.watched = e.Conduit().(conduits.Watcher)
 	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
 	c.useShared(nil)
 	c.useCard()

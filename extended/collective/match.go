@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -182,7 +183,17 @@ func (c *Member) begin(d call) error {
 	if err != nil {
 		return c.finish(err)
 	}
+	if c.watched {
+		c.e.Conduit().(conduits.Watcher).Enters(conduits.InCollective)
+	}
 	return nil
+}
+
+// met tells c's endpoint that call d is over, or has begun if it does not wait.
+//
+//go:noinline
+func met(c *Member, d call) {
+	c.e.Conduit().(conduits.Watcher).Met(conduits.InCollective, d.size, c.team == nil && d.kind.waitsForAll())
 }
 
 // usable is the error of call d if there cannot be any.
@@ -247,6 +258,8 @@ func (c *Member) finish(err error) error {
 	}
 	if err != nil {
 		err = c.failed(d, seq, err)
+	} else if c.watched {
+		met(c, d)
 	}
 	return err
 }

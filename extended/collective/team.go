@@ -112,7 +112,7 @@ func (c *Member) teamAt(number uint16) *Member {
 	}
 	t := c.teams.by[number]
 	if t == nil {
-		t = &Member{names: c.names, e: c.e, spot: spot{rank: -1}, team: &team{world: c, number: number}, left: c.ended}
+		t = &Member{names: c.names, e: c.e, spot: spot{rank: -1}, team: &team{world: c, number: number}, left: c.ended, watched: c.watched}
 		c.teams.by[number] = t
 	}
 	return t

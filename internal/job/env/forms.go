@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/nets"
+	"github.com/argon-go/argon/internal/job/profile"
 	"github.com/argon-go/argon/internal/job/where"
 )
 
@@ -66,6 +67,12 @@ func number(least, most int) func(string) bool {
 		n, err := strconv.Atoi(s)
 		return err == nil && n >= least && n <= most && s[0] != '+'
 	}
+}
+
+// profiled reports whether v has the form of ARGON_PROFILE.
+func profiled(v string) bool {
+	_, err := profile.ParseOptions(v)
+	return err == nil
 }
 
 // stall is the form of where.Stall.

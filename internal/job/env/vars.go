@@ -349,6 +349,15 @@ var Vars = [...]Var{
 		Form:    stall,
 	},
 	{
+		Name: "ARGON_PROFILE", Readers: "gas",
+		Meaning: "print where time goes",
+		Text:    "Rank 0 prints, when the job ends, where the time of all ranks went: by line of the program, call and kind. `peers`: by rank, too; `sizes`: by powers of two of bytes; `labels`: goroutines carry rank and call as labels of runtime/pprof; `json=FILE`: rank 0 writes all figures there.",
+		Range:   "1, 0, or a list of `peers`, `sizes`, `labels`, `json=FILE`",
+		Default: "0",
+		Also:    "`Config.Profile`, `-profile`",
+		Form:    profiled,
+	},
+	{
 		Name: "ARGON_FREEZE", Readers: "conduits/boot", Values: flag,
 		Meaning: "stop before joining, for a debugger",
 		Text:    "1: the process stops before it joins, for a debugger.",

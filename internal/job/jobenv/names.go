@@ -52,6 +52,7 @@ const (
 	JoinTimeout = "ARGON_JOIN_TIMEOUT" // how long ranks may be missing at the start, such as 90s
 	ShmDir      = "ARGON_SHM_DIR"      // directory for the job's memory
 	Stall       = "ARGON_STALL"        // how long no rank may get on, such as 30s
+	Profile     = "ARGON_PROFILE"      // 1, or more: print where time goes
 
 	Pinnable  = "ARGON_PINNABLE"   // most memory of a rank that peers reach by firehoses at once, bytes
 	PinLocal  = "ARGON_PIN_LOCAL"  // the part of it for the rank's own pins

@@ -112,29 +112,38 @@ var library = sync.OnceValue(func() string {
 	return dir
 })
 
-// program reports whether f is a function of the program: neither argon nor Go's own.
-func (f *frame) program() bool {
-	if origin.Own(f.function, f.file) {
+// Program reports whether a function, whose code is in file, is of the program: neither argon's nor Go's own.
+func Program(function, file string) bool {
+	if origin.Own(function, file) {
 		return false
 	}
 	dir := library()
 	if dir != "" {
-		return !strings.HasPrefix(f.file, dir)
+		return !strings.HasPrefix(file, dir)
 	}
-	first, _, nested := strings.Cut(f.function, "/")
-	return strings.Contains(first, ".") && nested || strings.HasPrefix(f.function, "main.")
+	first, _, nested := strings.Cut(function, "/")
+	return strings.Contains(first, ".") && nested || strings.HasPrefix(function, "main.")
 }
 
-// place is f's line as file.go:12.
-func (f *frame) place() string {
-	return f.file[strings.LastIndexByte(f.file, '/')+1:] + ":" + strconv.Itoa(f.line)
+// program reports whether f is a function of the program.
+func (f *frame) program() bool { return Program(f.function, f.file) }
+
+// Place is a line of a file as file.go:12.
+func Place(file string, line int) string {
+	return file[strings.LastIndexByte(file, '/')+1:] + ":" + strconv.Itoa(line)
 }
 
-// short is the function's name without the folders of its package and type arguments.
-func (f *frame) short() string {
-	s := strings.NewReplacer("[...]", "", "(*", "", ")", "").Replace(f.function)
+// place is f's line.
+func (f *frame) place() string { return Place(f.file, f.line) }
+
+// Short is a function's name without the folders of its package and type arguments.
+func Short(function string) string {
+	s := strings.NewReplacer("[...]", "", "(*", "", ")", "").Replace(function)
 	return s[strings.LastIndexByte(s, '/')+1:]
 }
+
+// short is the function's name as Short has it.
+func (f *frame) short() string { return Short(f.function) }
 
 // Look is what g does. Text is empty in state Waits: what it waits for g's stack does not tell.
 func (g *Goroutine) Look() Answer {

@@ -521,7 +521,7 @@ func (c *checker) order(name string, f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			if n.Name.IsExported() {
+			if n.Name.IsExported() && (n.Recv == nil || ast.IsExported(receiver(n))) { // else an interface has it so
 				c.parameters(name, n.Name, n.Type)
 			}
 			return false

@@ -1,0 +1,185 @@
+package gas
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/internal/job/profile"
+	"github.com/argon-go/argon/internal/testkit/testjob"
+)
+
+var tripled = RegisterCall("gas test tripled", func(n *Node, v int) int { return 3 * v })
+
+// counted does what TestProfile knows the figures of.
+func counted(n *Node) error {
+	p, err := NewSlice[uint64](n, 32)
+	if err != nil {
+		return err
+	}
+	next := p.On((n.Rank() + 1) % n.Size())
+	for i := range 100 {
+		if err := next.Put(n, uint64(i)); err != nil {
+			return err
+		}
+	}
+	if err := next.PutSlice(n, make([]uint64, 32)); err != nil {
+		return err
+	}
+	for range 40 {
+		if _, err := next.Get(n); err != nil {
+			return err
+		}
+	}
+	for range 30 {
+		if _, err := FetchAdd(n, next, 1); err != nil {
+			return err
+		}
+	}
+	for range 9 {
+		if v, err := tripled.Call(n, (n.Rank()+1)%n.Size(), 5); err != nil || v != 15 {
+			return fmt.Errorf("three times 5 is %d, %v", v, err)
+		}
+	}
+	for range 20 {
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+	}
+	for range 7 {
+		if _, err := AllReduce(n, 1, Sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rightly compares what the profile of counted on ranks ranks has with what it did, where own memory is counted.
+func rightly(t *testing.T, text []byte, ranks int) {
+	t.Helper()
+	var j profile.Job
+	if err := json.Unmarshal(text, &j); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	type figures struct {
+		calls, bytes uint64
+		sizes        map[uint64]uint64
+	}
+	n := uint64(ranks)
+	want := map[string]figures{
+		"gas.Ptr.Put put":             {100 * n, 800 * n, map[uint64]uint64{8: 100 * n}},
+		"gas.Ptr.PutSlice put":        {n, 256 * n, map[uint64]uint64{256: n}},
+		"gas.Ptr.Get get":             {40 * n, 320 * n, map[uint64]uint64{8: 40 * n}},
+		"gas.FetchAdd atomic":         {30 * n, 240 * n, map[uint64]uint64{8: 30 * n}},
+		"gas.Func.Call request":       {9 * n, 0, map[uint64]uint64{0: 9 * n}},
+		" reply":                      {9 * n, 0, map[uint64]uint64{0: 9 * n}},
+		"gas.Node.Barrier collective": {20 * n, 0, map[uint64]uint64{0: 20 * n}},
+		"gas.AllReduce collective":    {7 * n, 56 * n, map[uint64]uint64{8: 7 * n}},
+	}
+	for _, r := range j.Rows {
+		f, known := want[r.Call+" "+r.Kind]
+		if !known {
+			continue
+		}
+		delete(want, r.Call+" "+r.Kind)
+		if r.Kind == profile.Reply && r.Calls > f.calls { // collectives of some conduits have some, too
+			f.calls, f.sizes = r.Calls, r.Sizes
+		}
+		if r.Calls != f.calls || r.Bytes != f.bytes || !maps.Equal(r.Sizes, f.sizes) {
+			t.Errorf("%s at %s: %d calls of %d bytes, %v; want %d of %d, %v", r.Call, r.Line, r.Calls, r.Bytes, r.Sizes, f.calls, f.bytes, f.sizes)
+		}
+		if r.Min > r.P99 || r.P99 > r.Max || r.Max > r.Total {
+			t.Errorf("%s at %s: times %v, %v, %v of %v", r.Call, r.Line, r.Min, r.P99, r.Max, r.Total)
+		}
+		calls, last := uint64(0), uint64(0)
+		for _, p := range r.Peers {
+			calls += p.Calls
+		}
+		for _, c := range r.Last {
+			last += c
+		}
+		switch {
+		case r.Kind == profile.Collective:
+			if last != r.Calls/n {
+				t.Errorf("%s: ranks came last in %d calls of %d", r.Call, last, r.Calls/n)
+			}
+		case calls != r.Calls || len(r.Peers) != ranks:
+			t.Errorf("%s: %v by rank, of %d", r.Call, r.Peers, r.Calls)
+		}
+		if r.Kind != profile.Reply && !strings.HasPrefix(r.Line, "profile_test.go:") {
+			t.Errorf("%s is at %s", r.Call, r.Line)
+		}
+	}
+	for what := range want {
+		t.Errorf("there is no row of %s in\n%s", what, text)
+	}
+	if j.Ranks != ranks || j.Elapsed <= 0 {
+		t.Errorf("it is of %d ranks and %v", j.Ranks, j.Elapsed)
+	}
+}
+
+// TestProfile: the figures are those of what a program did, on each conduit, and its lines are told.
+func TestProfile(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp", "hybrid", "sim"} {
+		t.Run(conduit, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "profile")
+			var out bytes.Buffer
+			cfg := small(3)
+			cfg.Conduit, cfg.Output, cfg.Profile = conduit, &out, "peers,sizes,labels,json="+file
+			if err := Run(cfg, counted); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rightly(t, text, 3)
+			for _, want := range []string{"argon: profile of 3 ranks: ", ", put by size: 8: 300\n", ", put by rank: 0: 100 (800 bytes) 1: 100"} {
+				if strings.Count(out.String(), want) != 1 {
+					t.Errorf("there is not one %q in\n%s", want, &out)
+				}
+			}
+			if conduit == "sim" && !strings.Contains(out.String(), " wait ") {
+				t.Errorf("there are no waits in\n%s", &out)
+			}
+		})
+	}
+}
+
+// TestProfileOfProcesses: rank 0 has the figures of all processes, and prints them once.
+func TestProfileOfProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "profile")
+	r := testjob.RunConfig(t, 3, "counted", testjob.Config{Env: []string{"ARGON_PROFILE=peers,json=" + file}}).Want(t, 0)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rightly(t, text, 3)
+	if strings.Count(r.Output(), "argon: profile of 3 ranks") != 1 {
+		t.Errorf("the table is not there once: %s", r.Output())
+	}
+}
+
+// TestProfileOfFailure: of a job that fails rank 0 tells what it knows.
+func TestProfileOfFailure(t *testing.T) {
+	var out bytes.Buffer
+	cfg := small(2)
+	cfg.Output, cfg.Profile = &out, "1"
+	err := Run(cfg, func(n *Node) error {
+		if n.Rank() == 1 {
+			return fmt.Errorf("out of luck")
+		}
+		return n.Barrier()
+	})
+	if err == nil || !strings.Contains(err.Error(), "out of luck") {
+		t.Errorf("the error is %v", err)
+	}
+	if !strings.Contains(out.String(), "argon: the job, or a collective call of it, has failed: this is the profile of rank 0 alone\nargon: profile of 1 rank: ") {
+		t.Errorf("it prints %s", &out)
+	}
+}
