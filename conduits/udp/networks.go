@@ -235,8 +235,8 @@ func (w *networks) addr(number int) netip.AddrPort {
 	return w.hop(w.to(host), w.here, rank, number/w.size)
 }
 
-// hop is where host sends what is for rank by the path of that number, not below those of l
-// that there are if the peer says so; the zero AddrPort if host is not on it.
+// hop is where host sends what is for rank by the path of that number of l; the zero AddrPort if
+// there is none of that number, or host is not on it.
 func (w *networks) hop(l []nets.Path, host, rank, path int) netip.AddrPort {
 	if path >= len(l) {
 		return netip.AddrPort{}
