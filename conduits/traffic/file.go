@@ -16,8 +16,8 @@ import (
 // processes of a host can write to one file.
 const chunkBytes = 64 << 10
 
-// File is where the ranks of this process write their records.
-type File struct {
+// output is where the ranks of this process write their records.
+type output struct {
 	name string
 	mu   sync.Mutex
 	f    *os.File
@@ -52,7 +52,7 @@ func Record(eps []conduits.Endpoint, file string, launched bool) ([]conduits.End
 	if err != nil {
 		return nil, errs.Resource("traffic: recording (-record, ARGON_RECORD): %v", err)
 	}
-	to := &File{name: file, f: f, open: len(eps)}
+	to := &output{name: file, f: f, open: len(eps)}
 	l := make([]conduits.Endpoint, len(eps))
 	for i, ep := range eps {
 		l[i] = wrap(ep, to)
@@ -61,14 +61,14 @@ func Record(eps []conduits.Endpoint, file string, launched bool) ([]conduits.End
 }
 
 // full writes what e has if that is enough for a chunk.
-func (f *File) full(e *recorder) {
+func (f *output) full(e *recorder) {
 	if len(e.s.b) >= chunkBytes {
 		f.write(e)
 		e.last = e.Now() // the time is not the program's
 	}
 }
 
-func (f *File) write(e *recorder) {
+func (f *output) write(e *recorder) {
 	b := e.s.b
 	head := append(make([]byte, 0, 13+len(b)), 'C')
 	for _, v := range [...]uint32{uint32(e.Rank()), uint32(len(b)), crc32.ChecksumIEEE(b)} {
@@ -83,7 +83,7 @@ func (f *File) write(e *recorder) {
 }
 
 // flush ends a rank's records.
-func (f *File) flush(e *recorder) error {
+func (f *output) flush(e *recorder) error {
 	e.mu.Lock()
 	f.write(e)
 	e.s.b = nil

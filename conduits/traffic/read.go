@@ -76,6 +76,7 @@ func Read(name string, from io.Reader) (*Traffic, error) {
 	if k, err := fmt.Sscanf(head, "ranks %d conduit %s program %q", &n, &t.Conduit, &t.Program); err != nil || k != 3 || n < 1 || n > maxRanks {
 		return nil, badFile(name, int64(len(Magic)+1), "line 2: %q is not \"ranks N conduit NAME program ...\" with 1 to %d ranks", errs.Printable(head, 200), maxRanks)
 	}
+	t.Conduit, t.Program = errs.Printable(t.Conduit, 80), errs.Printable(t.Program, 200)
 	parts := map[int][]part{}
 	for {
 		var h [13]byte

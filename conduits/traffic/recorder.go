@@ -20,7 +20,7 @@ const told = 8
 // recorder is the endpoint of a rank that is recorded.
 type recorder struct {
 	conduits.Endpoint
-	to       *File
+	to       *output
 	lend     conduits.Deliverer
 	runner   conduits.Runner // nil: time is real
 	receiver conduits.Receiver
@@ -76,7 +76,7 @@ type long struct {
 }
 
 // wrap puts a recorder on top of ep.
-func wrap(ep conduits.Endpoint, to *File) *recorder {
+func wrap(ep conduits.Endpoint, to *output) *recorder {
 	e := &recorder{Endpoint: ep, to: to, open: map[uint64]opened{}}
 	e.lend, _ = conduits.As[conduits.Deliverer](ep)
 	e.runner, _ = conduits.As[conduits.Runner](ep)
