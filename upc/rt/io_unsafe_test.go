@@ -152,7 +152,8 @@ func TestFiles(t *testing.T) {
 				got, err = f.Shared(op, own.phased, block, size, uint64(n)/size, flags)
 			case 2:
 				got, err = f.ListLocal(op, []LocalVec{
-					{unsafe.Pointer(unsafe.SliceData(memory)), uint64(half)}, {},
+					{unsafe.Pointer(unsafe.SliceData(memory)), uint64(half)},
+					{},
 					{unsafe.Pointer(unsafe.SliceData(memory[half:])), uint64(n - half)},
 				}, files, flags)
 			case 3:

@@ -179,8 +179,13 @@ var units = []struct {
 	name string
 	rate float64
 }{
-	{"Gbit/s", 1e9 / 8}, {"Mbit/s", 1e6 / 8}, {"kbit/s", 1e3 / 8},
-	{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1},
+	{"Gbit/s", 1e9 / 8},
+	{"Mbit/s", 1e6 / 8},
+	{"kbit/s", 1e3 / 8},
+	{"GB/s", 1e9},
+	{"MB/s", 1e6},
+	{"kB/s", 1e3},
+	{"B/s", 1},
 }
 
 func parseRate(s string) (float64, error) {

@@ -29,8 +29,10 @@ func (j *Job) Table(w io.Writer, prefix string, o Options) error {
 		if waiting(r) > 0 {
 			part = percent(waiting(r), waits)
 		}
-		t = append(t, []any{r.Line, cmp.Or(r.Call, "-"), r.Kind, r.Calls, r.Bytes,
-			short(r.Total), short(r.Min), short(mean), short(r.P99), short(r.Max), part, r.last()})
+		t = append(t, []any{
+			r.Line, cmp.Or(r.Call, "-"), r.Kind, r.Calls, r.Bytes,
+			short(r.Total), short(r.Min), short(mean), short(r.P99), short(r.Max), part, r.last(),
+		})
 	}
 	columns(&b, t)
 	if more := len(j.Rows) - mostRows; more > 0 {
