@@ -312,6 +312,9 @@ func TestHostsBadInput(t *testing.T) {
 		{[]string{"-hosts", "a", "-iface", "198.51.100.77"}, []string{`"198.51.100.77" is neither an address`, "lo (127.0.0.1", "-iface"}},
 		{[]string{"-n", "2", "-conduit", "udp", "-iface", "fe80::1"}, []string{"fe80::1 is an address of one link", "-iface"}},
 		{[]string{"-iface", "lo"}, []string{`"lo"`, "uses no network", "-iface"}},
+		{[]string{"-measure", "x", "-hosts", "a,b"}, []string{"-measure", "no program", "-networks"}},
+		{[]string{"-measure", "", "-hosts", "a,b"}, []string{"-measure", "empty"}},
+		{[]string{"-measure", "x", "-hosts", "a,b", "-n", "2"}, []string{"-n and -measure"}},
 		{[]string{"-hosts", "a", "-x", "ARGON_HOST=b"}, []string{"ARGON_HOST"}},
 		{[]string{"-hosts", "a", "-x", "ARGON_JOB_KEY_FILE=b"}, []string{"ARGON_JOB_KEY_FILE"}},
 	} {

@@ -33,6 +33,13 @@ func main() {
 	if status, ok := launch.Helper(); ok {
 		os.Exit(status)
 	}
+	if len(os.Args) == 3 && os.Args[1] == measureArg {
+		if err := measureRank(os.Args[2]); err != nil {
+			launch.Report(os.Stderr, err)
+			os.Exit(jobenv.StatusFailed)
+		}
+		return
+	}
 	if err := sys.StartError(); err != nil {
 		fmt.Fprintln(os.Stderr, "gasrun:", err)
 		os.Exit(jobenv.StatusFailed)
@@ -53,6 +60,7 @@ type options struct {
 	sim     simulation
 	fabric  fabric
 	traffic recording
+	measure measuring
 	arg     string
 	dryRun  bool
 }
@@ -101,6 +109,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   (default ARGON_IFACE, or by route)
   -networks FILE  networks of the hosts, with latency and bandwidth: data takes the
                   quickest way, by its size; see docs/hosts.md
+  -measure FILE   find and measure the networks of the hosts, write FILE for -networks
+                  (-: to standard output), and run no program
   -bind HOW       where ranks of a host run: spread divides the processors that no
                   other job has taken, core gives each rank one core, numa whole
                   memory nodes, none binds nothing (default ARGON_BIND, or spread,
@@ -275,6 +285,7 @@ func parse(args []string) (options, error) {
 	})
 	o.sim.flags(f)
 	o.traffic.flags(f)
+	o.measure.flags(f)
 	f.BoolVar(&o.dryRun, "t", false, "")
 	f.BoolVar(&o.Verbose, "v", false, "")
 	f.BoolVar(&o.Quiet, "q", false, "")
@@ -283,7 +294,7 @@ func parse(args []string) (options, error) {
 	}
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
-	if err := o.traffic.finish(&o, given); err != nil {
+	if err := errors.Join(o.measure.finish(&o, given, f.NArg()), o.traffic.finish(&o, given)); err != nil {
 		return o, err
 	}
 	if err := o.sim.finish(&o, given); err != nil {
@@ -320,14 +331,14 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("-conduit: the name is empty; known: %s", strings.Join(launch.Conduits(), ", "))
 	case f.NArg() > 0 && o.traffic.replay != "":
 		return o, fmt.Errorf("-replay runs the traffic of %s, not a program (%s): -again runs one once more", o.traffic.replay, f.Arg(0))
-	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list && o.traffic.replay == "":
+	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list && o.traffic.replay == "" && o.measure.file == "":
 		return o, errors.New("no program given")
 	}
 	if given["kill-grace"] && o.KillGrace == 0 {
 		o.KillGrace = -1
 	}
 	switch {
-	case f.NArg() == 0 && (o.fabric.list || o.traffic.replay != ""):
+	case f.NArg() == 0 && (o.fabric.list || o.traffic.replay != "" || o.measure.file != ""):
 		return o, nil
 	case f.NArg() == 0:
 		return o, o.sim.recorded(&o)
@@ -381,6 +392,13 @@ func run(args []string) int {
 		}
 		complain(err)
 		return jobenv.StatusFailed
+	}
+	if o.measure.file != "" {
+		if err := o.measure.run(o.Config); err != nil {
+			complain(err)
+			return jobenv.StatusFailed
+		}
+		return 0
 	}
 	target, err := launch.Resolve(o.arg)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/argon-go/argon/internal/job/nets"
 	"github.com/argon-go/argon/internal/lab/netns"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
@@ -91,4 +92,49 @@ relay 30us
 	if s := fmt.Sprintf("left, %s, right", n.Hosts[1].IPv4); !strings.Contains(j.err.String(), s) {
 		t.Errorf("-v does not say %q:\n%s", s, &j.err)
 	}
+}
+
+// TestNetworksMeasured has gasrun find the two networks of two hosts, of which one carries 100 Mbit/s, and
+// what is no network of theirs though both have an address in its prefix; and it takes what it has written.
+func TestNetworksMeasured(t *testing.T) {
+	testmain.Long(t)
+	if _, err := exec.LookPath("tc"); err != nil {
+		t.Skipf("there is no program tc: %v", err)
+	}
+	n := netns.New(t, 2)
+	n.Second()
+	for _, h := range n.Hosts {
+		if out, err := h.Command(t.Context(), "tc", "qdisc", "add", "dev", "eth1", "root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "100ms").CombinedOutput(); err != nil {
+			t.Skipf("no queue of a rate here: %v: %s", err, out)
+		}
+		on(t, h, "ip", "link", "add", "inner0", "type", "veth", "peer", "name", "inner1")
+		on(t, h, "ip", "addr", "add", "10.99.0.1/16", "dev", "inner0")
+		on(t, h, "ip", "link", "set", "inner0", "up")
+		on(t, h, "ip", "link", "set", "inner1", "up")
+	}
+	file := filepath.Join(t.TempDir(), "networks")
+	hosts := fmt.Sprintf("%s:2,%s:2", n.Hosts[0].IPv4, n.Hosts[1].IPv4)
+	gasrun(t, n, n.Hosts[0], "-hosts", hosts, "-measure", file).want(n, 0)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", text)
+	g, err := nets.Parse(file, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Networks) != 2 || g.Networks[0].Name != "eth0" || g.Networks[1].Name != "eth1" {
+		t.Fatalf("networks %v, not those of eth0 and eth1", g)
+	}
+	if r := g.Networks[1].Steps[0].Rate; r > 15e6 || r > g.Networks[0].Steps[0].Rate {
+		t.Errorf("%.0f bytes a second by eth1, which carries 12.5e6", r)
+	}
+	if !strings.Contains(string(text), "# inner0 10.99.0.0/16 of 2 hosts cannot be used: two hosts have the address 10.99.0.1") {
+		t.Errorf("%s\ndoes not say that inner0 is no network", text)
+	}
+	j := hauling(t, n, "-conduit", "udp", "-networks", file)
+	j.rounds(t)
+	j.end()
+	j.want(n, 0)
 }
