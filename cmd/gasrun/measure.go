@@ -49,6 +49,11 @@ func (m *measuring) finish(o *options, given map[string]bool, args int) error {
 			return fmt.Errorf("-%s and -measure exclude each other: gasrun measures by ranks of its own, one on each host", name)
 		}
 	}
+	for _, name := range []string{jobenv.Iface, jobenv.Networks} {
+		if os.Getenv(name) != "" {
+			return fmt.Errorf("-measure looks for networks, and %s says which are used: unset it", name)
+		}
+	}
 	switch {
 	case m.file == "":
 		return errors.New("-measure: the name is empty; - is standard output")
@@ -67,20 +72,29 @@ func (m *measuring) run(c launch.Config) (err error) {
 	}
 	c.Deputy, c.Conduit, c.PerHost, c.Size, c.Signals = self, "udp", 1, 0, signals()
 	c.Segment = 2 * measured
+	c.Env = append(c.Env, jobenv.Profile+"=0") // which would be measured, too
+	os.Unsetenv(jobenv.Record)
 	all, err := found(c)
 	if err != nil {
 		return err
 	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "# The networks of %d hosts by gasrun -measure: half a round trip of 8 bytes, and puts of %d bytes.\n", len(c.Hosts), measured)
+	usable := 0
 	for i := range all {
 		f := &all[i]
-		if err := f.measure(c); err != nil {
+		if err := f.measure(c); errors.Is(err, errStopped) {
+			return err
+		} else if err != nil {
 			why, _, _ := strings.Cut(err.Error(), "\n")
 			fmt.Fprintf(&text, "# %s %v of %d hosts cannot be used: %s\n", f.Name, f.Prefix, len(f.hosts), why)
 			continue
 		}
+		usable++
 		fmt.Fprintln(&text, f.Network.String())
+	}
+	if usable == 0 {
+		return fmt.Errorf("none of these can be used:\n%s", &text)
 	}
 	if m.file == "-" {
 		_, err = os.Stdout.Write(text.Bytes())
@@ -88,6 +102,9 @@ func (m *measuring) run(c launch.Config) (err error) {
 	}
 	return os.WriteFile(m.file, text.Bytes(), 0o644)
 }
+
+// errStopped is the error of a job that was stopped from outside, which says nothing of its network.
+var errStopped = errors.New("stopped before all networks were measured")
 
 // network is one that hosts have addresses on.
 type network struct {
@@ -104,7 +121,10 @@ func ranks(c launch.Config, args ...string) (lines [][]string, err error) {
 	c.Stdout, c.Stderr = &out, &said
 	c.Log = c.Stderr
 	res, err := launch.Run(context.Background(), c)
-	if err == nil && res.Status != 0 {
+	switch {
+	case res.Status > 128 && res.Failed < 0, res.Status == jobenv.StatusTimeout:
+		return nil, fmt.Errorf("%w (status %d)", errStopped, res.Status)
+	case err == nil && res.Status != 0:
 		err = fmt.Errorf("status %d", res.Status)
 	}
 	if err != nil {
