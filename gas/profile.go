@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/pprof"
@@ -262,8 +263,8 @@ func (p *profiling) finish(n *Node, failed bool) {
 		return
 	}
 	err := p.tell(n, failed)
-	if err == nil && !failed {
-		err = n.b.Barrier(leaveID, 0) // nor does a rank close while others look at its words
+	if !failed { // whatever err is, which others do not know
+		err = errors.Join(err, n.b.Barrier(leaveID, 0)) // nor does a rank close while others look at its words
 	}
 	if err != nil && n.rank == 0 {
 		fmt.Fprintf(n.run.cfg.Output, "argon: profile: %v\n", err)

@@ -183,3 +183,21 @@ func TestProfileOfFailure(t *testing.T) {
 		t.Errorf("it prints %s", &out)
 	}
 }
+
+// TestProfileUnwritten: that rank 0 cannot write the profile is told, and is no failure of the job, of which the other
+// ranks wait for rank 0 at the end.
+func TestProfileUnwritten(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp"} {
+		t.Run(conduit, func(t *testing.T) {
+			var out bytes.Buffer
+			cfg := small(3)
+			cfg.Conduit, cfg.Output, cfg.Profile = conduit, &out, "json="+filepath.Join(t.TempDir(), "none", "profile")
+			if err := Run(cfg, (*Node).Barrier); err != nil {
+				t.Errorf("the job has failed: %v", err)
+			}
+			if want := "argon: profile: gas: profile (ARGON_PROFILE=json=FILE): open "; strings.Count(out.String(), want) != 1 {
+				t.Errorf("there is not one %q in\n%s", want, &out)
+			}
+		})
+	}
+}
