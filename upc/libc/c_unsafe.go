@@ -27,6 +27,7 @@ type C struct {
 	tok    *int8  // where strtok goes on
 	now    func() time.Duration
 	Err    Errno
+	anew   [3]*File // of the standard streams those that freopen has opened
 
 	messages map[string]*int8 // of strerror
 	opts     *options

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/sys/files"
@@ -50,11 +51,20 @@ func open(f *File, of *os.File, owner *C) {
 	streams.all[f] = &stream{f: of, r: bufio.NewReader(of), w: bufio.NewWriter(of), owner: owner, back: -1}
 }
 
+// file is the FILE that has the stream of p: for a standard one that the thread has opened anew another.
+func (c *C) file(p unsafe.Pointer) *File {
+	f := (*File)(p)
+	if f == nil || uint32(f.Fd) >= 3 || c.anew[f.Fd] == nil {
+		return f
+	}
+	return c.anew[f.Fd]
+}
+
 // find is the stream of a FILE that is locked, and what unlocks it; nil for standard output and
 // what is not open.
-func find(p unsafe.Pointer) (*stream, func()) {
+func (c *C) find(p unsafe.Pointer) (*stream, func()) {
 	streams.Lock()
-	s := streams.all[(*File)(p)]
+	s := streams.all[c.file(p)]
 	streams.Unlock()
 	if s == nil {
 		return nil, func() {}
@@ -127,6 +137,7 @@ func (s *stream) still() {
 // Finish flushes standard output and closes what the thread has left open, as exit does.
 func (c *C) Finish() {
 	c.Flush()
+	c.anew = [3]*File{}
 	streams.Lock()
 	defer streams.Unlock()
 	for f, s := range streams.all {
@@ -146,6 +157,7 @@ func (c *C) Fopen(name, mode *int8) unsafe.Pointer {
 	m := string(text(mode))
 	flags, ok := map[byte]int{'r': os.O_RDONLY, 'w': os.O_WRONLY | os.O_CREATE | os.O_TRUNC, 'a': os.O_WRONLY | os.O_CREATE | os.O_APPEND}[(m + " ")[0]]
 	if !ok {
+		c.Err.Set(syscall.EINVAL)
 		return nil
 	}
 	if strings.Contains(m, "+") {
@@ -172,7 +184,10 @@ func newStream(c *C, f *os.File) unsafe.Pointer {
 
 // Fclose is fclose (C99, 7.19.5.1).
 func (c *C) Fclose(p unsafe.Pointer) int32 {
-	s, done := find(p)
+	if f := c.file(p); f != (*File)(p) {
+		c.anew[(*File)(p).Fd], p = nil, unsafe.Pointer(f)
+	}
+	s, done := c.find(p)
 	if s == nil {
 		return eof
 	}
@@ -195,7 +210,7 @@ const eof = -1 // EOF
 
 // Fgetc is fgetc (C99, 7.19.7.1).
 func (c *C) Fgetc(p unsafe.Pointer) int32 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil {
 		return eof
@@ -215,7 +230,7 @@ func (c *C) Getchar() int32 { return c.Fgetc(c.Stdin()) }
 
 // Ungetc is ungetc (C99, 7.19.7.11).
 func (c *C) Ungetc(ch int32, p unsafe.Pointer) int32 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil || ch == eof || s.back >= 0 {
 		return eof
@@ -226,7 +241,7 @@ func (c *C) Ungetc(ch int32, p unsafe.Pointer) int32 {
 
 // Fgets is fgets (C99, 7.19.7.2).
 func (c *C) Fgets(dst *int8, size int32, p unsafe.Pointer) *int8 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil || size <= 0 {
 		return nil
@@ -260,7 +275,7 @@ func (c *C) Putc(ch int32, p unsafe.Pointer) int32 { return c.Fputc(ch, p) }
 
 // Fread is fread (C99, 7.19.8.1).
 func (c *C) Fread(dst unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil || size*n == 0 {
 		return 0
@@ -287,21 +302,21 @@ func (c *C) Fwrite(src unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 
 
 // Feof is feof (C99, 7.19.10.2).
 func (c *C) Feof(p unsafe.Pointer) int32 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	return Bool(s != nil && s.eof)
 }
 
 // Ferror is ferror (C99, 7.19.10.3).
 func (c *C) Ferror(p unsafe.Pointer) int32 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	return Bool(s != nil && s.bad)
 }
 
 // Fseek is fseek (C99, 7.19.9.2).
 func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil {
 		return eof
@@ -317,7 +332,7 @@ func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
 
 // Ftell is ftell (C99, 7.19.9.4).
 func (c *C) Ftell(p unsafe.Pointer) int64 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil {
 		return eof
@@ -333,7 +348,7 @@ func (c *C) Ftell(p unsafe.Pointer) int64 {
 
 // Clearerr is clearerr (C99, 7.19.10.1).
 func Clearerr(c *C, p unsafe.Pointer) {
-	if s, done := find(p); s != nil {
+	if s, done := c.find(p); s != nil {
 		s.eof, s.bad = false, false
 		done()
 	}
@@ -349,28 +364,40 @@ func Tmpfile(c *C) unsafe.Pointer {
 	return newStream(c, f)
 }
 
-// Freopen is freopen (C99, 7.19.5.4), but of the standard streams, which threads share.
+// Freopen is freopen (C99, 7.19.5.4). A standard stream, which threads share, is another for the thread that calls.
 func Freopen(c *C, name, mode *int8, p unsafe.Pointer) unsafe.Pointer {
+	f := (*File)(p)
+	c.Flush()
+	if f.Fd < 3 {
+		if c.anew[f.Fd] != nil {
+			c.Fclose(p)
+		}
+		if c.anew[f.Fd] = (*File)(c.Fopen(name, mode)); c.anew[f.Fd] == nil {
+			return nil
+		}
+		return p
+	}
+	if was, done := c.find(p); was != nil { // closed first, so that what it has is written before another opens the file
+		was.flush()
+		was.f.Close()
+		done()
+	}
 	q := c.Fopen(name, mode)
-	if (*File)(p).Fd < 3 || q == nil {
+	if q == nil {
+		c.Fclose(p)
 		return nil
 	}
 	streams.Lock()
-	was, now := streams.all[(*File)(p)], streams.all[(*File)(q)]
-	streams.all[(*File)(p)] = now
+	streams.all[f] = streams.all[(*File)(q)]
 	delete(streams.all, (*File)(q))
 	streams.Unlock()
-	if was != nil {
-		was.flush()
-		was.f.Close()
-	}
 	c.Free(q)
 	return p
 }
 
 // Getline is getline (POSIX).
 func Getline(c *C, line **int8, size *uint64, p unsafe.Pointer) int64 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil {
 		return eof
@@ -409,7 +436,7 @@ func (c *C) Remove(name *int8) int32 {
 
 // Fscanf is fscanf (C99, 7.19.6.2).
 func (c *C) Fscanf(p unsafe.Pointer, f *int8, args ...any) int32 {
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s == nil {
 		return eof

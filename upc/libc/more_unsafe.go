@@ -75,11 +75,15 @@ func Jrand48(p *uint16) int64 { return int64(int32(state48(p).rand48 >> 16)) }
 func Mrand48(c *C) int64 { return int64(int32(c.next48() >> 16)) }
 
 // Aligned is aligned_alloc (C11): blocks of malloc lie at multiples of 16, others at the end of larger ones, which
-// free finds by a header of their own.
+// free finds by a header of their own. An alignment that is no power of two is the next one, as with glibc.
 func Aligned(align, size uint64) unsafe.Pointer {
-	if align <= header {
+	switch {
+	case align <= header:
 		return allocate(max(size, 1))
+	case align > heapSize || size > heapSize:
+		return nil
 	}
+	align = 1 << bits.Len64(align-1)
 	p := allocate(size + align + header)
 	if p == nil {
 		return nil
@@ -93,6 +97,9 @@ func Aligned(align, size uint64) unsafe.Pointer {
 
 // PosixAligned is posix_memalign (POSIX).
 func PosixAligned(to *unsafe.Pointer, align, size uint64) int32 {
+	if align < 8 || align&(align-1) != 0 {
+		return int32(syscall.EINVAL)
+	}
 	p := Aligned(align, size)
 	if p == nil {
 		return int32(syscall.ENOMEM)
@@ -141,7 +148,16 @@ func Strsep(c *C, s **int8, set *int8) *int8 {
 
 // Strcasestr is strcasestr of BSD.
 func Strcasestr(s, sub *int8) *int8 {
-	i := bytes.Index(bytes.ToLower(text(s)), bytes.ToLower(text(sub)))
+	lower := func(s *int8) []byte { // not by bytes.ToLower, which takes bytes beyond 127 for UTF-8
+		b := bytes.Clone(text(s))
+		for i := range b {
+			if 'A' <= b[i] && b[i] <= 'Z' {
+				b[i] += 'a' - 'A'
+			}
+		}
+		return b
+	}
+	i := bytes.Index(lower(s), lower(sub))
 	if i < 0 {
 		return nil
 	}

@@ -79,7 +79,7 @@ func Read(c *C, fd int32, p unsafe.Pointer, n uint64) int64 {
 		k, err := syscall.Read(int(fd), bytesAt(p, n))
 		return c.Err.Off(int64(k), err)
 	}
-	s, done := find(c.Stdin())
+	s, done := c.find(c.Stdin())
 	defer done()
 	k, err := s.r.Read(bytesAt(p, n))
 	if err == io.EOF {
@@ -103,7 +103,7 @@ func Lseek(c *C, fd int32, offset int64, whence int32) int64 {
 
 // Fileno is the descriptor of a stream.
 func Fileno(c *C, p unsafe.Pointer) int32 {
-	if s, done := find(p); s != nil {
+	if s, done := c.find(p); s != nil {
 		defer done()
 		return int32(s.f.Fd())
 	}
@@ -123,7 +123,7 @@ func Mkdir(c *C, name *int8, mode uint32) int32 {
 
 // Chmod changes the rights to a file.
 func Chmod(c *C, name *int8, mode uint32) int32 {
-	return c.Err.Status(syscall.Chmod(string(text(name)), mode))
+	return c.Err.Status(files.Chmod(string(text(name)), mode))
 }
 
 // Chdir changes the folder of the process, which all its threads share.
@@ -136,12 +136,12 @@ func Access(c *C, name *int8, mode int32) int32 {
 
 // Rename is rename (C99, 7.19.4.2).
 func Rename(c *C, from, to *int8) int32 {
-	return c.Err.Status(syscall.Rename(string(text(from)), string(text(to))))
+	return c.Err.Status(files.Rename(string(text(from)), string(text(to))))
 }
 
 // Truncate changes the length of a file.
 func Truncate(c *C, name *int8, n int64) int32 {
-	return c.Err.Status(syscall.Truncate(string(text(name)), n))
+	return c.Err.Status(files.Truncate(string(text(name)), n))
 }
 
 // Ftruncate changes the length of an open file.
@@ -228,10 +228,14 @@ func Stat(c *C, name *int8, fd int32, follow bool, to unsafe.Pointer) int32 {
 	switch {
 	case name == nil:
 		err = syscall.Fstat(int(fd), &s)
-	case follow:
-		err = syscall.Stat(files.Path(string(text(name))), &s)
 	default:
-		err = syscall.Lstat(string(text(name)), &s)
+		own := string(text(name))
+		path := files.Path(own)
+		if follow || path != own { // of a copy the name is a link to it
+			err = syscall.Stat(path, &s)
+		} else {
+			err = syscall.Lstat(path, &s)
+		}
 	}
 	if err == nil {
 		*(*stat)(to) = stat{uint64(s.Dev), s.Ino, uint64(s.Nlink), s.Mode, s.Uid, s.Gid, 0, uint64(s.Rdev), s.Size, int64(s.Blksize), s.Blocks, s.Atim, s.Mtim, s.Ctim}

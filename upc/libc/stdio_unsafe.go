@@ -34,6 +34,10 @@ func (c *C) Stderr() unsafe.Pointer { return unsafe.Pointer(stderr) }
 
 // write prints: standard output is written line by line.
 func (c *C) write(s []byte) {
+	if f := c.anew[1]; f != nil {
+		c.writeTo(unsafe.Pointer(f), s)
+		return
+	}
 	c.out = append(c.out, s...)
 	if len(s) > 0 && s[len(s)-1] == '\n' || len(c.out) > 1<<16 {
 		c.Flush()
@@ -75,13 +79,18 @@ func (c *C) printTo(to unsafe.Pointer, s []byte) int32 {
 }
 
 func (c *C) writeTo(to unsafe.Pointer, s []byte) {
-	if (*File)(to).Fd == 2 {
+	isErr := (*File)(to).Fd == 2
+	if isErr {
 		c.Flush()
-		os.Stderr.Write(s)
-		return
+		if c.anew[2] == nil {
+			os.Stderr.Write(s)
+			return
+		}
 	}
-	if f, done := find(to); f != nil {
-		f.write(s)
+	if f, done := c.find(to); f != nil {
+		if f.write(s); isErr {
+			f.flush()
+		}
 		done()
 		return
 	}
@@ -137,7 +146,7 @@ func (c *C) Putchar(ch int32) int32 {
 // Fflush is fflush (C99, 7.19.5.2).
 func (c *C) Fflush(p unsafe.Pointer) int32 {
 	c.Flush()
-	s, done := find(p)
+	s, done := c.find(p)
 	defer done()
 	if s != nil {
 		if s.flush(); s.bad {

@@ -373,10 +373,10 @@ func (f *File) Preallocate(size int64) error {
 		if err != nil || size == 0 {
 			return err
 		}
-		if err := syscall.Fallocate(int(f.f.Fd()), 0, 0, size); err != syscall.EOPNOTSUPP || size <= was {
-			return err
+		if err = syscall.Fallocate(int(f.f.Fd()), 0, 0, size); err == syscall.EOPNOTSUPP {
+			err = f.f.Truncate(max(size, was))
 		}
-		return f.f.Truncate(size)
+		return err
 	})
 }
 

@@ -159,10 +159,48 @@ func Unlink(name string) error {
 	return nil
 }
 
-// Rename is os.Rename.
+// Truncate is truncate(2).
+func Truncate(name string, n int64) error {
+	if !inMemory() {
+		return syscall.Truncate(name, n)
+	}
+	f, err := Open(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Truncate(n)
+}
+
+// Chmod is chmod(2). Of a folder, which has no copy, it changes the operating system's.
+func Chmod(name string, mode uint32) error {
+	if !inMemory() {
+		return syscall.Chmod(name, mode)
+	}
+	copies.Lock()
+	defer copies.Unlock()
+	path, c, known, err := find(name)
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		if s, err := os.Stat(path); err != nil || !s.Mode().IsRegular() {
+			return syscall.Chmod(path, mode)
+		}
+		if c, err = duplicate(path); err != nil {
+			return err
+		}
+		copies.all[path] = c
+	case c == nil:
+		return syscall.ENOENT
+	}
+	return syscall.Fchmod(int(c.Fd()), mode)
+}
+
+// Rename is rename(2).
 func Rename(from, to string) error {
 	if !inMemory() {
-		return os.Rename(from, to)
+		return syscall.Rename(from, to)
 	}
 	copies.Lock()
 	defer copies.Unlock()
@@ -183,6 +221,9 @@ func Rename(from, to string) error {
 	}
 	if target == path {
 		return nil
+	}
+	if s, err := os.Stat(target); err == nil && s.IsDir() {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EISDIR}
 	}
 	if old != nil {
 		old.Close()
