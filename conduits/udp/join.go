@@ -254,6 +254,9 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		s: sealers[0], more: sealers[1:], size: m.size, most: most,
 		exhausted: func(err error) { m.fail(m.rank, err) },
 	}
+	if w != nil {
+		a.paths = w.paths
+	}
 	e, err := newEndpoint(m, way, lim, a, engine.Config{
 		Rank: m.rank, Size: numbers, Ranks: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead, Name: m.name, Doubt: m.doubt, Seen: m.sight,
 		RTT: func(number int) time.Duration {

@@ -101,6 +101,39 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// TestNoAddress sends to a rank that the book has no address of, amid datagrams to another one: those
+// to it are lost, alone.
+func TestNoAddress(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1", "::1"} {
+		l := linked(t, addr)
+		l[0].book.(*localBook).addrs[0] = netip.AddrPort{}
+		segments := l[0].out.segments
+		o := newOutbox()
+		for i, dst := range []int{0, 1, 0, 0, 1, 1, 0} {
+			o.room(1)[0] = byte(i)
+			o.add(dst, 1, nil)
+		}
+		l[0].Send(o)
+		o.clear()
+		o.room(1)[0] = 7
+		o.add(0, 1, nil)
+		l[0].Send(o) // alone it goes by another system call
+		var in inbox
+		for _, want := range []byte{1, 4, 5} {
+			for len(in.list) == 0 && !l[1].Recv(&in) {
+				l[1].Wait(0)
+			}
+			if got := in.list[0].b; !bytes.Equal(got, []byte{want}) {
+				t.Fatalf("%s: %v, want %d", addr, got, want)
+			}
+			in.list = in.list[1:]
+		}
+		if w := &l[0].out; w.segments != segments || len(w.refused.by) > 0 {
+			t.Errorf("%s: messages are cut %v, before %v; refusals that last: %v", addr, w.segments, segments, w.refused.by)
+		}
+	}
+}
+
 // TestRefusedSegments has a kernel that refuses to cut messages into datagrams:
 // that is noticed once, and they arrive nevertheless.
 func TestRefusedSegments(t *testing.T) {

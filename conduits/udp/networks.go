@@ -210,6 +210,15 @@ func (w *networks) to(host int) []nets.Path {
 	return l
 }
 
+// paths is how many paths there are to the host of rank.
+func (w *networks) paths(rank int) int {
+	host := w.c.Host(rank)
+	if host == w.here {
+		return 1
+	}
+	return len(w.to(host))
+}
+
 // number is the peer that n bytes go to rank dst by. It must be called with the lengths of
 // data alone, not of what is around it, so that all of an operation goes one way.
 func (w *networks) number(dst, n int) int {

@@ -13,10 +13,11 @@ type sealing struct {
 	s         *seal.Sealer
 	more      []*seal.Sealer // of this rank's further numbers, each size apart; see networks
 	size      int
-	like      []byte        // header of the last datagram that was accepted, in mode None
-	likeSrc   int           // and its source
-	most      int           // bytes of a sealed datagram that any rank sends; 0: as this rank's
-	long      atomic.Uint64 // refused since longer than any rank sends
+	paths     func(rank int) int // how many there are to the host of a rank: numbers of the others mean nothing
+	like      []byte             // header of the last datagram that was accepted, in mode None
+	likeSrc   int                // and its source
+	most      int                // bytes of a sealed datagram that any rank sends; 0: as this rank's
+	malformed atomic.Uint64      // longer than any rank sends, or of a path that there is not
 	exhausted func(err error)
 	once      sync.Once
 }
@@ -63,21 +64,26 @@ func (a *sealing) Seal(dst int, b []byte) bool {
 func (a *sealing) Open(b []byte) (int, []byte, bool) {
 	if len(b) > a.most {
 		// No rank sends that: it is not worth the cipher's time (BenchmarkRefuseLong).
-		a.long.Add(1)
+		a.malformed.Add(1)
 		return 0, nil, false
 	}
 	if seal.Alike(b, a.like) {
 		return a.likeSrc, b[seal.HeaderSize:len(b):len(b)], true
 	}
-	s := a.s
+	s, path := a.s, 0
 	if len(a.more) > 0 {
 		if _, _, to, ok := seal.Ends(b); ok && to/a.size <= len(a.more) {
-			s = a.by(to)
+			s, path = a.by(to), to/a.size
 		}
 	}
 	src, plain, why := s.Open(b)
 	if why != seal.Accepted {
 		return src, plain, false
+	}
+	if len(a.more) > 0 && (src/a.size != path || path > 0 && path >= a.paths(src%a.size)) {
+		// The rank is one of the job, and no answer to that number could be sent.
+		a.malformed.Add(1)
+		return 0, nil, false
 	}
 	if a.Plain() {
 		a.like, a.likeSrc = append(a.like[:0], b[:seal.HeaderSize]...), src
@@ -91,7 +97,7 @@ func (a *sealing) refused() seal.Counts {
 	for _, s := range a.more {
 		c.Add(s.Refused())
 	}
-	c.Malformed += a.long.Load()
+	c.Malformed += a.malformed.Load()
 	return c
 }
 

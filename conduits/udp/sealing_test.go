@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/job/nets"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -87,6 +88,40 @@ func TestIncarnations(t *testing.T) {
 				refuse(a, "a datagram of another job", sealed(t, lives(t, 1, life(1), mode, jobkey.New()), 0, "x"))
 			}
 		})
+	}
+}
+
+// TestPathless has ranks of other hosts, to which there are two paths and one, and one of this
+// host send by each number that a rank may have: what is not of a path of the pair is refused, since
+// no answer could be sent.
+func TestPathless(t *testing.T) {
+	const size = 4 // rank 3 is on the host of rank 0
+	paths := []int{1, 2, 1, 1}
+	for _, mode := range []seal.Mode{seal.Authenticated, seal.Encrypted, seal.None} {
+		key := jobkey.New()
+		numbered := func(n int) *sealing {
+			a := sealingOf(key, n, nets.MaxPaths*size, life(n%size), mode, func(n int) uint64 { return life(n % size) })
+			a.most = 65507
+			return a
+		}
+		a := numbered(0)
+		a.size, a.paths = size, func(rank int) int { return paths[rank] }
+		for n := size; n < nets.MaxPaths*size; n += size {
+			a.more = append(a.more, numbered(n).s)
+		}
+		for from := range nets.MaxPaths * size {
+			if from%size == 0 {
+				continue
+			}
+			for to := 0; to < nets.MaxPaths*size; to += size {
+				before := a.refused().Malformed
+				src, p, ok := a.Open(sealed(t, numbered(from), to, "hello"))
+				want := from/size == to/size && to/size < paths[from%size]
+				if ok != want || ok && (src != from || string(p) != "hello") || !ok && a.refused().Malformed != before+1 {
+					t.Errorf("%v: %q from %d to %d: opened %v, of %d; refused %+v", mode, p, from, to, ok, src, a.refused())
+				}
+			}
+		}
 	}
 }
 

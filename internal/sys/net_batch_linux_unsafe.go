@@ -20,8 +20,12 @@ type Sockaddr struct {
 }
 
 // Set makes s the address a for sockets of IPv6 (six) or IPv4, the only kind for
-// which Zone is left out.
+// which Zone is left out; none, which nothing can be sent to, if a is not valid.
 func (s *Sockaddr) Set(a netip.AddrPort, six bool) {
+	if !a.IsValid() {
+		*s = Sockaddr{}
+		return
+	}
 	port := (*[2]byte)(unsafe.Pointer(&s.raw.Port)) // in network order
 	binary.BigEndian.PutUint16(port[:], a.Port())
 	if !six {
@@ -100,12 +104,12 @@ type Outbox struct {
 // parts.
 func (o *Outbox) Room(parts int) bool { return o.n < outMessages && o.parts+parts <= outParts }
 
-// Message begins a message to an address, or, if to is nil, to the peer that the
-// socket is connected to.
+// Message begins a message to an address, or, if to is nil or none, to the peer that the
+// socket is connected to: one that is not refuses it with EDESTADDRREQ.
 func (o *Outbox) Message(to *Sockaddr) {
 	m := &o.msgs[o.n].hdr
 	*m = unix.Msghdr{Iov: &o.iov[o.parts]}
-	if to != nil {
+	if to != nil && to.n > 0 {
 		o.to[o.n] = *to
 		m.Name, m.Namelen = (*byte)(unsafe.Pointer(&o.to[o.n].raw)), to.n
 	}
