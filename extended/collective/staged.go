@@ -436,9 +436,11 @@ func (s *shared) reduceScatterStaged(t *staging, a *Call, combine Combine) error
 	n, me, block := s.c.size, s.c.rank, len(a.own)
 	o := operands{buf: &s.c.waitingWork().kept, rank: me, atOnce: block}
 	stride := strideOf(block)
-	if step := 8 * a.elem; step > 0 {
+	if step := 8 * a.element(); step > 0 {
 		o.atOnce = max(foldAtOnce/step, 1) * step
-		stride = min(stride, t.room()/n/step*step)
+		if n*step <= t.room() { // else all blocks fit as a whole, see staged
+			stride = min(stride, t.room()/n/step*step)
+		}
 	}
 	all := evenly(a.all, block)
 	for off := 0; off < block; off += stride {

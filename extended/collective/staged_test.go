@@ -416,3 +416,25 @@ func TestElements(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeElements: elements of which no piece of eight fits beside those of all ranks are combined as whole blocks.
+func TestLargeElements(t *testing.T) {
+	const n, elem = 4, 8 << 10
+	for _, count := range []int{1, 2, 7, 9} {
+		must(t, "shm", n, func(m *member) error {
+			all, own := make([]byte, n*count*elem), make([]byte, count*elem)
+			for i := range all {
+				all[i] = byte(i*7 + m.rank)
+			}
+			if err := m.Do(ReduceScatter(all, own).InElements(elem), sum); err != nil {
+				return err
+			}
+			for i := range own {
+				if want := byte((m.rank*len(own)+i)*7*n + n*(n-1)/2); own[i] != want {
+					return fmt.Errorf("%d elements: byte %d is %d, not %d", count, i, own[i], want)
+				}
+			}
+			return m.Leave(make([]byte, 8), sum, nil)
+		})
+	}
+}
