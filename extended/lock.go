@@ -160,7 +160,7 @@ var ErrGivenUp = errors.New("given up")
 
 // Unless is l whose Lock and RLock stop to wait when stop reports true, with an error that matches
 // ErrGivenUp. stop is called as conduits.Cond.Ready is. The request stays in the queue, where it is passed over when its turn
-// comes; it costs LockSize bytes of memory until then.
+// comes: until then it costs LockSize bytes of memory, and those behind it wait for what it waited for, readers as well.
 func (l Lock) Unless(stop func() bool) Lock {
 	l.stop = stop
 	return l

@@ -103,7 +103,11 @@ func WaitAny[R any](fs ...Future[R]) (i int, r R, err error) {
 	if len(fs) == 0 {
 		return -1, r, errs.BadArg("gas: WaitAny of no Future")
 	}
-	n := fs[0].n
+	return waitAny(fs[0].n, fs)
+}
+
+// waitAny is WaitAny by n, whose context may end it.
+func waitAny[R any](n *Node, fs []Future[R]) (i int, r R, err error) {
 	for k, f := range fs {
 		if err := f.taken(); err != nil {
 			return -1, r, fmt.Errorf("gas: WaitAny, Future %d of %d: %w", k, len(fs), err)

@@ -100,6 +100,9 @@ func waitIn(n *Node, ctx context.Context, b conduits.Blocked, c conduits.Cond) (
 		met = met || ready()
 		return met || ctx.Err() != nil
 	}
+	if ctx.Err() != nil && !ready() { // what has come is taken, also by one that tries again and again
+		n.Poll()
+	}
 	if err := n.e.WaitFor(b, c); err != nil || met {
 		return false, err
 	}

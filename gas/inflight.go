@@ -3,6 +3,7 @@ package gas
 import (
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -35,6 +36,12 @@ func NewPool[R any](n *Node, most int, done func(n *Node, r R)) *Pool[R] {
 // under way. It returns the first error, err or that of something before it, from then on until Wait: what is under way goes on.
 func (p *Pool[R]) Add(f Future[R], err error) error {
 	if err == nil {
+		err = f.taken()
+	}
+	if err == nil && f.n.whole != p.n.whole {
+		err = errs.BadArg("gas: a Future of rank %d in a Pool of rank %d", f.n.rank, p.n.rank)
+	}
+	if err == nil {
 		p.out = append(p.out, f)
 	} else if p.err == nil {
 		p.err = err
@@ -55,15 +62,17 @@ func (p *Pool[R]) Wait() error {
 
 // take waits for one, and reports whether there was one that could be waited for.
 func (p *Pool[R]) take() bool {
-	i, r, err := WaitAny(p.out...)
+	i, r, err := waitAny(p.n, p.out)
 	if err != nil && p.err == nil {
 		p.err = err
 	}
 	if i < 0 {
-		if p.n.ctx == nil { // the job has failed: none of them comes
+		if p.n.ep.Err() != nil { // none of them comes
 			p.out = nil
 		}
-		return false
+		before := len(p.out)
+		p.out = slices.DeleteFunc(p.out, func(f Future[R]) bool { return f.taken() != nil }) // by another
+		return len(p.out) < before
 	}
 	last := len(p.out) - 1
 	p.out[i], p.out[last] = p.out[last], Future[R]{}

@@ -2,6 +2,7 @@ package gas_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,26 @@ func TestPool(t *testing.T) {
 			}
 			if err := p.Wait(); !errors.Is(err, gas.ErrBadArg) {
 				t.Errorf("%s: %v", conduit, err)
+			}
+			f := gas.Must(poolSquare.Go(n, (n.Rank()+1)%3, 2))
+			n.Must(p.Add(f, nil))
+			n.Must(p.Add(poolSquare.Go(n, (n.Rank()+2)%3, 3)))
+			before := came
+			gas.Must(f.Wait()) // which another one must not
+			if err := p.Wait(); !errors.Is(err, gas.ErrBadArg) || came != before+1 {
+				t.Errorf("%s: %v, and %d of 1 came", conduit, err, came-before)
+			}
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			q := gas.NewPool(n.With(ended), 9, func(*gas.Node, int) { came++ })
+			n.Must(q.Add(poolSquare.Go(n, (n.Rank()+1)%3, 4)))
+			for err := q.Wait(); err != nil; err = q.Wait() { // the pool's context, not that of the call, ends it
+				if !errors.Is(err, context.Canceled) {
+					return err
+				}
+			}
+			if came != before+2 {
+				t.Errorf("%s: %d of 2 came", conduit, came-before)
 			}
 			return p.Wait()
 		})

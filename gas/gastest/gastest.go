@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/pprof"
 	"strconv"
@@ -150,6 +151,9 @@ func run(t TB, cfg gas.Config, fn func(n *gas.Node) error, which string) {
 		defer timer.Stop()
 		late = timer.C
 	}
+	held := make(chan os.Signal, 1) // so that SIGUSR1 ends nothing where the job has just ended, or has not begun
+	signal.Notify(held, syscall.SIGUSR1)
+	defer signal.Stop(held)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	mark, before := strconv.FormatInt(marks.Add(1), 10), runtime.NumGoroutine()

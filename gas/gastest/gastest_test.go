@@ -130,7 +130,7 @@ var victims = map[string]struct {
 // limited is a test whose time limit is about to end.
 type limited struct{ *testing.T }
 
-func (limited) Deadline() (time.Time, bool) { return time.Now().Add(time.Second), true }
+func (limited) Deadline() (time.Time, bool) { return time.Now().Add(4 * time.Second), true }
 
 func leaked() { <-make(chan int) }
 
