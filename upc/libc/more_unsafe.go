@@ -319,7 +319,7 @@ func Alloca(c *C, size uint64) unsafe.Pointer {
 	return p
 }
 
-// Room is Alloca where a declaration is met again, at which the top was mark before: what it had is given back.
+// Room is Alloca where a declaration is met again, at which the top was mark before: what it had, and all above, is given back.
 func Room(c *C, mark unsafe.Pointer, size uint64) (top, p unsafe.Pointer) {
 	if mark != nil {
 		c.stack.top = mark

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <stdarg.h>
+#include <alloca.h>
 static void fill(int n, int m, double a[n][m]) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < m; j++)
@@ -18,6 +19,45 @@ static double trace(int n, double a[n][n]) {
 static double sum(int n, double *const v) { double s = 0; while (n-- > 0) s += v[n]; return s; }
 void proto(int n, int a[*]);
 void proto(int n, int a[n]) { a[n - 1] = 7; }
+/* Arrays that grow, and live at once. */
+static int all(const char *p, size_t n, int c) { while (n--) if (p[n] != c) return 0; return 1; }
+static int grow(void) {
+  int right = 0;
+  for (int k = 1; k < 4; k++) {
+    int a[k * 100], b[k * 100];
+    memset(a, 1, sizeof a);
+    memset(b, 2, sizeof b);
+    for (int j = 1; j < 4; j++) {
+      char c[j * k * 100], d[j * 100];
+      memset(c, 3, sizeof c);
+      memset(d, 4, sizeof d);
+      right += all(c, sizeof c, 3) && all(d, sizeof d, 4) && all((char *)a, sizeof a, 1) && all((char *)b, sizeof b, 2);
+    }
+  }
+  return right;
+}
+static int back(int k) {
+  int right = 0;
+again:;
+  char a[k * 100], b[k * 100];
+  memset(a, 1, sizeof a);
+  memset(b, 2, sizeof b);
+  right += all(a, sizeof a, 1) && all(b, sizeof b, 2);
+  if (++k < 4) goto again;
+  return right;
+}
+static int kept(int n) {
+  char *p[4];
+  for (int k = 0; k < n; k++) {
+    { char a[k + 1]; memset(a, 9, sizeof a); }
+    p[k] = alloca(100);
+    memset(p[k], k, 100);
+    { char b[k * 100 + 1]; memset(b, 9, sizeof b); }
+  }
+  int right = 0;
+  for (int k = 0; k < n; k++) right += all(p[k], 100, k);
+  return right;
+}
 int main(void) {
   int n = 3 + 0 * MYTHREAD;
   double a[n][n], fixed[4][4], (*p)[n];
@@ -44,6 +84,7 @@ int main(void) {
     tmp[k] = k;
     total += tmp[k];
     if (k % 2) { char inner[k]; inner[k - 1] = 1; total += inner[k - 1]; }
+    total += tmp[k] - k;
   }
   printf("%ld\n", total);
   proto(n, v);
@@ -52,6 +93,7 @@ int main(void) {
   int (*row)[4] = cube[1];
   double (*q)[n] = &a[1];
   printf("%d %d %g %zu\n", v[2], row[2][3], (*q)[2], sizeof cube);
+  printf("%d %d %d\n", grow(), back(1), kept(4));
   goto end;
 end:
   return 0;

@@ -152,7 +152,7 @@ type Sym struct {
 	Locals []*Sym
 	Gotos  bool // of a Function: it has labels that are used
 	Calls  bool // it calls functions
-	Stack  bool // of a Function: it takes memory of the stack that is given back when it returns
+	Stack  bool // of a Function: it calls alloca
 	Header bool // declared by a header of the compiler, or as one declares it
 	Def    *Sym // the definition of a Function that is used, once the program is linked
 

@@ -68,7 +68,6 @@ func (p *parser) fixed(t *Type, at Pos, what string) bool {
 func automatic(p *parser, s *Sym, at Pos) []*Node {
 	t := s.Type
 	freeze(p, t, at)
-	p.fn.Stack = true
 	mark := &Sym{Name: "mark" + strconv.Itoa(len(p.fn.Locals)), Pos: at, Type: pointerTo(tyVoid), Storage: Local, Func: p.fn, Mark: true}
 	s.Type, s.Array = pointerTo(t), true
 	p.fn.Locals = append(p.fn.Locals, s, mark)

@@ -3,6 +3,7 @@ package gen
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -161,9 +162,19 @@ func (g *gen) discard(n *front.Node) {
 	case front.Zero:
 		g.emit(ir.Set(g.place(n.L), ir.Literals(g.goType(n.L.Type))))
 	case front.Room:
-		p := g.temp(goPtr, exp{})
-		g.emit(ir.Pair(g.variable(n.C.Sym), p, "=", ir.CallTo("libc.Room", ir.Address(ir.Name("upc.c")), g.variable(n.C.Sym), g.typed(n.R))))
+		p, mark := g.temp(goPtr, exp{}), g.variable(n.C.Sym)
+		was := mark
+		if g.fn.Stack {
+			was = ir.Nil // what alloca gave out may lie above
+		}
+		g.emit(ir.Pair(mark, p, "=", ir.CallTo("libc.Room", ir.Address(ir.Name("upc.c")), was, g.typed(n.R))))
 		g.emit(ir.Set(g.place(n.L), ir.Convert(g.goType(n.L.Type), p)))
+		// The arrays that are declared further down lay above, and their lifetimes are over (C99 6.2.4p6).
+		for _, l := range g.fn.Locals[1+slices.Index(g.fn.Locals, n.C.Sym):] {
+			if l.Mark {
+				g.emit(ir.Set(g.variable(l), ir.Nil))
+			}
+		}
 	case front.SetStr:
 		if n.L.Type.IsShared() {
 			for i := range len(n.Str) {

@@ -85,8 +85,11 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	}
 	for _, l := range s.Locals {
 		l.Go = g.localName(l)
-		if l.Mark && !s.Gotos {
-			top = append(top, ir.Declare(ir.Name(l.Go), goPtr, exp{}))
+		if l.Mark {
+			stack = true
+			if !s.Gotos {
+				top = append(top, ir.Declare(ir.Name(l.Go), goPtr, exp{}), ir.Drop(ir.Name(l.Go)))
+			}
 		}
 		if opt.OnStack(l) {
 			top = append(top, local(l, l.Name), ir.Drop(ir.Name(l.Go)))
