@@ -10,6 +10,8 @@ int (*table[2])();
 int add(), twice();
 double scale();
 static helper();
+float square(float);
+short half(short), third(int);
 register_it(f) int (*f)(); { return f(3); }
 
 main(argc, argv)
@@ -33,8 +35,12 @@ main(argc, argv)
   printf("%d %d\n", register_it(twice), errno);
   noargs(1, argc++);
   printf("%d %g\n", argc, 1.0);
+  printf("proto %g %d %d\n", square(3), half(9), third(10));
   return 0;
 }
+float square(x) float x; { return x * x; }
+short half(n) short n; { return n / 2; }
+short third(n) short n; { return n / 3; }
 int add(a, b) int a, b; { return a + b; }
 twice(x) { return 2 * x; }
 double scale(n, x) int n; float x; { float *q = &x; return n * *q; }

@@ -58,6 +58,16 @@ static int kept(int n) {
   for (int k = 0; k < n; k++) right += all(p[k], 100, k);
   return right;
 }
+/* Types' names, where no declaration can stand. */
+static void named(int n) {
+  int m[6] = {1, 2, 3, 4, 5, 6}, k = 0;
+  while (n++ < 4) printf("w %zu\n", sizeof(int[n]));
+  for (k = 1; k < 3; k++) printf("f %zu %zu\n", sizeof(int[k]), sizeof(double[k][n]));
+  do printf("d %zu\n", sizeof(int[n])); while (n++, sizeof(char[n]) < 7);
+  if (n) printf("i %d\n", ((int (*)[n - 4])m)[1][0]);
+  for (int (*p)[k] = (int (*)[k])m; (char *)p < (char *)m + sizeof(int[2 * k]); p = p + 1) printf("p %d\n", (*p)[k - 1]);
+  printf("c %d\n", n > 3 && sizeof(int[n]) == 4 * n ? (int)sizeof(char[n]) : 0);
+}
 int main(void) {
   int n = 3 + 0 * MYTHREAD;
   double a[n][n], fixed[4][4], (*p)[n];
@@ -94,6 +104,7 @@ int main(void) {
   double (*q)[n] = &a[1];
   printf("%d %d %g %zu\n", v[2], row[2][3], (*q)[2], sizeof cube);
   printf("%d %d %d\n", grow(), back(1), kept(4));
+  named(2);
   goto end;
 end:
   return 0;

@@ -110,6 +110,21 @@ func adopt(p *parser, s *Sym) {
 	s.Type, s.Header = l.Type, true
 }
 
+// prototyped gives a definition without a prototype, whose parameters are declared with such types, those of the prototype
+// before it, which calls have followed: as gcc does, it takes a parameter as it is declared and as it is promoted.
+func prototyped(p *parser, t, before *Type, declared []*Type, name token) {
+	if len(before.Params) != len(declared) {
+		p.errorf(name.pos, "function '%s' has %d parameters, and %d in its prototype", name.text, len(declared), len(before.Params))
+		return
+	}
+	for i, pt := range before.Params {
+		if !same(pt, declared[i]) && !same(pt, t.Params[i]) {
+			p.errorf(name.pos, "parameter '%s' of function '%s' has type '%v', and '%v' in its prototype", t.Names[i], name.text, declared[i], pt)
+		}
+	}
+	t.Old, t.Params = false, before.Params
+}
+
 // oldParams reads the declarations of the parameters of a function without a prototype, whose names t has, and returns
 // their types. The function takes them as arguments are converted by default.
 func oldParams(p *parser, t *Type) []*Type {

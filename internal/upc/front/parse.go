@@ -900,7 +900,7 @@ func (p *parser) typeName() *Type {
 	if p.fn == nil {
 		p.fixed(t, d.pos, "outside of functions")
 	} else {
-		freeze(p, t, d.pos)
+		repeatable(p, t, d.pos)
 	}
 	p.dimensions(t, d.pos)
 	return t
@@ -918,7 +918,7 @@ func (p *parser) declare(s *Sym) *Sym {
 		case s.Storage == Function || s.Storage == Global:
 			if old.Type.Old && old.implicit && s.Type.Elem.Kind == Void && s.Defined {
 				p.warnf(s.Pos, "conflicting types for '%s', which was used as a function that returns int", s.Name)
-			} else if !same(old.Type, s.Type) {
+			} else if !same(old.Type, s.Type) || old.Type.Old && old.Defined && !s.Type.Old && !slices.EqualFunc(old.Type.Params, s.Type.Params, same) {
 				p.errorf(s.Pos, "conflicting types for '%s'; have '%v'", s.Name, s.Type).note(old.Pos, "previous declaration of '%s' with type '%v'", s.Name, old.Type)
 			}
 			if s.Defined && old.Defined && s.Storage == Function {
@@ -1471,6 +1471,10 @@ func (p *parser) element(place *Node, out *[]*Node, again bool) {
 
 // function reads a function definition.
 func (p *parser) function(d specs, t *Type, name token) {
+	var before *Type // a prototype
+	if old := p.scopes[0].syms[name.text]; t.Old && old != nil && old.Storage == Function && !old.Type.Old {
+		before = old.Type
+	}
 	s := p.declare(&Sym{Name: name.text, Pos: name.pos, Type: t, Storage: Function, Static: d.static, Defined: true, Header: name.pos.File[0] == '<'})
 	s.Type = t
 	if t.Elem.Kind != Void && !t.Elem.Complete() {
@@ -1498,6 +1502,9 @@ func (p *parser) function(d specs, t *Type, name token) {
 		v.Func = s
 		p.declare(v)
 		s.Params = append(s.Params, v)
+	}
+	if before != nil {
+		prototyped(p, t, before, declared, name)
 	}
 	for _, pt := range declared {
 		freeze(p, pt, name.pos)

@@ -2,6 +2,7 @@ package front
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -413,6 +414,9 @@ func Same(a, b *Type) bool {
 		return Same(a.Elem, b.Elem) && a.Shared == b.Shared
 	}
 	if a.Kind == Func && b.Kind == Func && (a.Old || b.Old) {
+		if a.Old != b.Old && (a.Old && a.Names != nil || b.Old && b.Names != nil) && !slices.EqualFunc(a.Params, b.Params, Same) {
+			return false // a definition takes other arguments than a prototype passes
+		}
 		return Same(a.Elem, b.Elem) && a.Variadic == b.Variadic
 	}
 	if a.Kind == Func && b.Kind == Func && len(a.Params) == len(b.Params) && a.Variadic == b.Variadic {

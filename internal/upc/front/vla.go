@@ -1,6 +1,9 @@
 package front
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // vla is the length of an array that is computed when its declaration is met (C99 6.7.5.2), or of one whose elements are such.
 // A variable of such a type is a pointer to memory of the stack, and a pointer to such an array one to its base elements in Go,
@@ -52,6 +55,27 @@ func freeze(p *parser, t *Type, at Pos) {
 		v := p.variable(s, at)
 		p.before = append(p.before, &Node{Op: Decl, Pos: at, Sym: s, List: []*Node{{Op: Assign, Pos: at, Type: tyLong, L: v, R: t.Count}}})
 		t.Count, t.frozen = v, true
+	}
+}
+
+// repeatable refuses lengths in t with side effects: those of a type's name are computed where it is used, each time.
+func repeatable(p *parser, t *Type, at Pos) {
+	var effects func(n *Node) bool
+	effects = func(n *Node) bool {
+		if n == nil {
+			return false
+		}
+		switch n.Op {
+		case Call, Assign, AssignOp, IncDec:
+			return true
+		}
+		return effects(n.L) || effects(n.R) || effects(n.C) || slices.ContainsFunc(n.List, effects)
+	}
+	for ; t.Kind == Array || t.Kind == Pointer; t = t.Elem {
+		if t.Variable() && effects(t.Count) {
+			p.errorf(at, "not supported: the length of an array in a type's name with side effects: compute it into a variable before")
+			return
+		}
 	}
 }
 
