@@ -52,7 +52,7 @@ func open(f *File, of *os.File, owner *C) {
 }
 
 // file is the FILE that has the stream of p: for a standard one that the thread has opened anew another.
-func (c *C) file(p unsafe.Pointer) *File {
+func file(c *C, p unsafe.Pointer) *File {
 	f := (*File)(p)
 	if f == nil || uint32(f.Fd) >= 3 || c.anew[f.Fd] == nil {
 		return f
@@ -62,9 +62,9 @@ func (c *C) file(p unsafe.Pointer) *File {
 
 // find is the stream of a FILE that is locked, and what unlocks it; nil for standard output and
 // what is not open.
-func (c *C) find(p unsafe.Pointer) (*stream, func()) {
+func find(c *C, p unsafe.Pointer) (*stream, func()) {
 	streams.Lock()
-	s := streams.all[c.file(p)]
+	s := streams.all[file(c, p)]
 	streams.Unlock()
 	if s == nil {
 		return nil, func() {}
@@ -184,10 +184,10 @@ func newStream(c *C, f *os.File) unsafe.Pointer {
 
 // Fclose is fclose (C99, 7.19.5.1).
 func (c *C) Fclose(p unsafe.Pointer) int32 {
-	if f := c.file(p); f != (*File)(p) {
+	if f := file(c, p); f != (*File)(p) {
 		c.anew[(*File)(p).Fd], p = nil, unsafe.Pointer(f)
 	}
-	s, done := c.find(p)
+	s, done := find(c, p)
 	if s == nil {
 		return eof
 	}
@@ -210,7 +210,7 @@ const eof = -1 // EOF
 
 // Fgetc is fgetc (C99, 7.19.7.1).
 func (c *C) Fgetc(p unsafe.Pointer) int32 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil {
 		return eof
@@ -230,7 +230,7 @@ func (c *C) Getchar() int32 { return c.Fgetc(c.Stdin()) }
 
 // Ungetc is ungetc (C99, 7.19.7.11).
 func (c *C) Ungetc(ch int32, p unsafe.Pointer) int32 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil || ch == eof || s.back >= 0 {
 		return eof
@@ -241,7 +241,7 @@ func (c *C) Ungetc(ch int32, p unsafe.Pointer) int32 {
 
 // Fgets is fgets (C99, 7.19.7.2).
 func (c *C) Fgets(dst *int8, size int32, p unsafe.Pointer) *int8 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil || size <= 0 {
 		return nil
@@ -275,7 +275,7 @@ func (c *C) Putc(ch int32, p unsafe.Pointer) int32 { return c.Fputc(ch, p) }
 
 // Fread is fread (C99, 7.19.8.1).
 func (c *C) Fread(dst unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil || size*n == 0 {
 		return 0
@@ -302,21 +302,21 @@ func (c *C) Fwrite(src unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 
 
 // Feof is feof (C99, 7.19.10.2).
 func (c *C) Feof(p unsafe.Pointer) int32 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	return Bool(s != nil && s.eof)
 }
 
 // Ferror is ferror (C99, 7.19.10.3).
 func (c *C) Ferror(p unsafe.Pointer) int32 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	return Bool(s != nil && s.bad)
 }
 
 // Fseek is fseek (C99, 7.19.9.2).
 func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil {
 		return eof
@@ -332,7 +332,7 @@ func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
 
 // Ftell is ftell (C99, 7.19.9.4).
 func (c *C) Ftell(p unsafe.Pointer) int64 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil {
 		return eof
@@ -348,7 +348,7 @@ func (c *C) Ftell(p unsafe.Pointer) int64 {
 
 // Clearerr is clearerr (C99, 7.19.10.1).
 func Clearerr(c *C, p unsafe.Pointer) {
-	if s, done := c.find(p); s != nil {
+	if s, done := find(c, p); s != nil {
 		s.eof, s.bad = false, false
 		done()
 	}
@@ -377,7 +377,7 @@ func Freopen(c *C, name, mode *int8, p unsafe.Pointer) unsafe.Pointer {
 		}
 		return p
 	}
-	if was, done := c.find(p); was != nil { // closed first, so that what it has is written before another opens the file
+	if was, done := find(c, p); was != nil { // closed first, so that what it has is written before another opens the file
 		was.flush()
 		was.f.Close()
 		done()
@@ -397,7 +397,7 @@ func Freopen(c *C, name, mode *int8, p unsafe.Pointer) unsafe.Pointer {
 
 // Getline is getline (POSIX).
 func Getline(c *C, line **int8, size *uint64, p unsafe.Pointer) int64 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil {
 		return eof
@@ -436,7 +436,7 @@ func (c *C) Remove(name *int8) int32 {
 
 // Fscanf is fscanf (C99, 7.19.6.2).
 func (c *C) Fscanf(p unsafe.Pointer, f *int8, args ...any) int32 {
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s == nil {
 		return eof

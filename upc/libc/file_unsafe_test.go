@@ -59,7 +59,7 @@ func TestFreopen(t *testing.T) {
 	c.Puts(str("3"))
 	c.Fputs(str("wrong"), c.Stderr())
 	has("err", "wrong") // which is not buffered
-	if other.file(other.Stdout()) != stdout || Fileno(&c, c.Stdout()) == 1 {
+	if file(&other, other.Stdout()) != stdout || Fileno(&c, c.Stdout()) == 1 {
 		t.Error("stdout is another for all threads, or for none")
 	}
 	if Freopen(&c, in("next"), str("w"), c.Stdout()) != c.Stdout() {
@@ -67,7 +67,7 @@ func TestFreopen(t *testing.T) {
 	}
 	has("out", "123\n")
 	c.Putchar('4')
-	if Freopen(&c, in("out"), str("r"), c.Stdin()) != c.Stdin() || c.Getchar() != '1' || other.file(other.Stdin()) != stdin {
+	if Freopen(&c, in("out"), str("r"), c.Stdin()) != c.Stdin() || c.Getchar() != '1' || file(&other, other.Stdin()) != stdin {
 		t.Error("stdin is not the file")
 	}
 	f := c.Fopen(in("again"), str("w"))

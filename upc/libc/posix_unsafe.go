@@ -79,7 +79,7 @@ func Read(c *C, fd int32, p unsafe.Pointer, n uint64) int64 {
 		k, err := syscall.Read(int(fd), bytesAt(p, n))
 		return c.Err.Off(int64(k), err)
 	}
-	s, done := c.find(c.Stdin())
+	s, done := find(c, c.Stdin())
 	defer done()
 	k, err := s.r.Read(bytesAt(p, n))
 	if err == io.EOF {
@@ -103,7 +103,7 @@ func Lseek(c *C, fd int32, offset int64, whence int32) int64 {
 
 // Fileno is the descriptor of a stream.
 func Fileno(c *C, p unsafe.Pointer) int32 {
-	if s, done := c.find(p); s != nil {
+	if s, done := find(c, p); s != nil {
 		defer done()
 		return int32(s.f.Fd())
 	}

@@ -87,7 +87,7 @@ func (c *C) writeTo(to unsafe.Pointer, s []byte) {
 			return
 		}
 	}
-	if f, done := c.find(to); f != nil {
+	if f, done := find(c, to); f != nil {
 		if f.write(s); isErr {
 			f.flush()
 		}
@@ -146,7 +146,7 @@ func (c *C) Putchar(ch int32) int32 {
 // Fflush is fflush (C99, 7.19.5.2).
 func (c *C) Fflush(p unsafe.Pointer) int32 {
 	c.Flush()
-	s, done := c.find(p)
+	s, done := find(c, p)
 	defer done()
 	if s != nil {
 		if s.flush(); s.bad {
