@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -38,8 +39,10 @@ const (
 	// Anonymous. Given to Wait or Try it concerns the calling rank alone, for
 	// the others may have finished.
 	Mismatch
+	// Whole says, of Notify, that Wait follows at once: then a profile tells which rank came last.
+	Whole
 
-	allFlags = Anonymous | Mismatch
+	allFlags = Anonymous | Mismatch | Whole
 )
 
 // Algorithm is how arrivals and the verdict travel.
@@ -116,7 +119,8 @@ type Barrier struct {
 	// Config.Waits and Force, and after Bind the algorithm that was chosen.
 	sleeping func(phase uint32) error
 	how      Algorithm
-	watched  bool // ep is a conduits.Watcher
+	watched  bool        // ep is a conduits.Watcher
+	split    atomic.Bool // the phase was notified without Whole; if watched
 
 	waits atomic.Uint32 // the phase that a goroutine sleeps for, see Waiting
 	spins atomic.Int32  // see maxSpins
@@ -240,10 +244,10 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 	if err := b.e.Blocking("barrier notify"); err != nil {
 		return err
 	}
-	if b.watched {
-		b.ep.(conduits.Watcher).Enters(conduits.InBarrier)
-	}
 	s := b.state.Load()
+	if b.watched && s&stateNotified == 0 {
+		b.split.Store(flags&Whole == 0)
+	}
 	phase := uint32(s>>wordPhase+1) & phaseMask
 	w := word(phase)<<wordPhase | offer(id, flags)
 	n := uint64(phase)<<wordPhase | stateNotified | s&uint64(wordNamed|wordID)
@@ -296,16 +300,20 @@ func (b *Barrier) WaitUnless(id uint32, flags Flags, stop func() bool) error {
 		return err
 	}
 	phase := uint32(s >> wordPhase)
+	var began time.Duration
+	if b.watched {
+		began = b.ep.Now()
+	}
 	if b.two != nil {
 		if v, ok := b.two.watch(phase, int(b.spins.Load())); ok {
-			return b.finish("wait", s, v, id, flags)
+			return b.finish("wait", s, v, id, flags, began)
 		}
 	}
 	v, err := b.wait(s, phase, stop)
 	if err != nil {
 		return err
 	}
-	return b.finish("wait", s, v, id, flags)
+	return b.finish("wait", s, v, id, flags, began)
 }
 
 // wait gets the verdict of phase, of which state s is.
@@ -414,6 +422,10 @@ func (b *Barrier) Try(id uint32, flags Flags) (done bool, err error) {
 		return false, err
 	}
 	phase := uint32(s >> wordPhase)
+	var began time.Duration
+	if b.watched {
+		began = b.ep.Now()
+	}
 	v, ok := b.t.verdict(phase)
 	if !ok {
 		b.e.Poll()
@@ -436,7 +448,7 @@ func (b *Barrier) Try(id uint32, flags Flags) (done bool, err error) {
 			return false, nil
 		}
 	}
-	err = b.finish("try", s, v, id, flags)
+	err = b.finish("try", s, v, id, flags, began)
 	return !errors.Is(err, errs.ErrNotReady), err
 }
 
@@ -476,7 +488,7 @@ func (b *Barrier) Lacking() int {
 
 // Barrier is Notify and Wait with the same arguments.
 func (b *Barrier) Barrier(id uint32, flags Flags) error {
-	if err := b.Notify(id, flags); err != nil {
+	if err := b.Notify(id, flags|Whole); err != nil {
 		return err
 	}
 	return b.Wait(id, flags)
@@ -492,9 +504,9 @@ func (b *Barrier) Result() (id uint32, named bool) {
 
 // finish turns a verdict into Wait's result and makes the barrier idle. What
 // has to be read for the error is read while the phase is still open.
-func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags) error {
-	if b.watched {
-		b.ep.(conduits.Watcher).Met(conduits.InBarrier, 0, true)
+func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags, began time.Duration) error {
+	if b.watched && b.state.Load() == s {
+		b.ep.(conduits.Watcher).Met(began, 0, true, b.split.Load())
 	}
 	n := s>>wordPhase<<wordPhase | uint64(v&wordState)
 	var err error
@@ -554,7 +566,7 @@ func (b *Barrier) misuse(op string, id uint32, flags Flags) error {
 }
 
 func badFlags(op string, flags Flags) error {
-	return errs.BadArg("barrier: %s: unknown flags %#x; known are Anonymous (%#x) and Mismatch (%#x)", op, uint32(flags&^allFlags), uint32(Anonymous), uint32(Mismatch))
+	return errs.BadArg("barrier: %s: unknown flags %#x; known are Anonymous (%#x), Mismatch (%#x) and Whole (%#x)", op, uint32(flags&^allFlags), uint32(Anonymous), uint32(Mismatch), uint32(Whole))
 }
 
 func stolen(op string, phase uint32) error {

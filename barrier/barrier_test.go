@@ -448,7 +448,7 @@ func TestMisuse(t *testing.T) {
 			is("wait at first", b.Wait(0, 0), errs.ErrNotReady)
 			_, err := b.Try(0, 0)
 			is("try at first", err, errs.ErrNotReady)
-			is("flags", b.Notify(0, 4), errs.ErrBadArg)
+			is("flags", b.Notify(0, 8), errs.ErrBadArg)
 			is("notify", b.Notify(1, 0), nil)
 			is("second notify", b.Notify(2, 0), errs.ErrNotReady)
 			is("wait's flags", b.Wait(1, 8), errs.ErrBadArg)

@@ -1,6 +1,9 @@
 package conduits
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Watcher is an Endpoint on top of another one that is told of what the layers do, and an endpoint's methods do not
 // show: waits, from their begin to their end, and calls of all ranks. Watch has to be called
@@ -9,22 +12,11 @@ type Watcher interface {
 	Wrapping
 	// Waits is called by a goroutine that is about to wait for b. It waits by below, and then calls over.
 	Waits(b Blocked) (below Endpoint, over func())
-	// Enters is called when the rank begins a Meeting, and Met when it has ended, which moved so many bytes of this
-	// rank. all: each rank waits for all others in it, and it is of all ranks of the job, so that the next one is the
-	// same for all ranks. A rank is in one of each kind at a time.
-	Enters(m Meeting)
-	Met(m Meeting, bytes uint64, all bool)
+	// Met is called when a call of several ranks has ended, which began, or began to wait, at that Now and moved so many
+	// bytes of this rank. all: each rank waits for all others in it, and it is of all ranks of the job, so that the next
+	// one is the same for all ranks. split: this rank has come to it by an earlier call.
+	Met(began time.Duration, bytes uint64, all, split bool)
 }
-
-// Meeting is a kind of calls of all ranks.
-type Meeting uint8
-
-// The meetings.
-const (
-	InBarrier Meeting = iota // of package barrier
-	InCollective
-	NumMeetings
-)
 
 // watched is set when there are Watchers in this process.
 var watched atomic.Bool

@@ -125,7 +125,7 @@ func (n *Node) Barrier() error {
 	if n.debug {
 		n.entering()
 	}
-	if err := n.b.Notify(barrierID, 0); err != nil {
+	if err := n.b.Notify(barrierID, barrier.Whole); err != nil {
 		return err
 	}
 	return n.BarrierWait()

@@ -37,7 +37,6 @@ type profiling struct {
 	rec     *profile.Recorder
 	options profile.Options
 	virtual bool
-	began   [conduits.NumMeetings]time.Duration
 	lanes   [MaxLanes]atomic.Pointer[profiled]
 	labels  context.Context // of the rank's goroutines
 }
@@ -224,12 +223,9 @@ func (p *profiled) waited(began time.Duration, region *trace.Region) {
 	p.rec.Waited(p.Now() - began)
 }
 
-// Enters is part of conduits.Watcher.
-func (p *profiled) Enters(m conduits.Meeting) { p.profiling.began[m] = p.Now() }
-
 // Met is part of conduits.Watcher.
-func (p *profiled) Met(m conduits.Meeting, bytes uint64, all bool) {
-	p.rec.Met(bytes, p.Now()-p.profiling.began[m], all)
+func (p *profiled) Met(began time.Duration, bytes uint64, all, split bool) {
+	p.rec.Met(bytes, p.Now()-began, all, split)
 }
 
 // profileOf begins n's profile with the program's function, if there is one, and else is nil.
@@ -322,11 +318,13 @@ func (p *profiling) collect(n *Node, own []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The shortest time of each call, with its rank below.
+	// The shortest time of each call, with its rank below; 0 if it is unknown when a rank came.
 	const rankMask = 1<<rankBits - 1
 	words := make([]uint64, least)
 	for i := range words {
-		words[i] = uint64(min(max(times[i], 0), 1<<nlaBits-1))<<rankBits | uint64(n.rank)
+		if times[i] >= 0 {
+			words[i] = uint64(min(max(times[i], 1), 1<<nlaBits-1))<<rankBits | uint64(n.rank)
+		}
 	}
 	if err := ReduceSlice(n, 0, words, Min); err != nil {
 		return nil, err
@@ -334,7 +332,9 @@ func (p *profiling) collect(n *Node, own []byte) ([][]byte, error) {
 	if n.rank == 0 {
 		ranks := make([]int, least)
 		for i, w := range words {
-			ranks[i] = int(w & rankMask)
+			if ranks[i] = int(w & rankMask); w == 0 {
+				ranks[i] = -1
+			}
 		}
 		p.rec.CameLast(ranks)
 		if own, err = p.rec.Encode(); err != nil {

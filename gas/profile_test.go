@@ -3,13 +3,17 @@ package gas
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/job/profile"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 )
@@ -200,4 +204,126 @@ func TestProfileUnwritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProfileOfSplitBarriers: what a rank computes between notify and wait is no waiting, and such a rank did not
+// come last, also if others do both in one call.
+func TestProfileOfSplitBarriers(t *testing.T) {
+	const computes = time.Second
+	file := filepath.Join(t.TempDir(), "profile")
+	cfg := small(3)
+	cfg.Conduit, cfg.Output, cfg.Profile = "sim", &bytes.Buffer{}, "json="+file
+	err := Run(cfg, func(n *Node) error {
+		split := func() error {
+			if err := n.BarrierNotify(); err != nil {
+				return err
+			}
+			conduits.Sleep(n.Layers().Conduit, computes)
+			if err := n.BarrierNotify(); !errors.Is(err, ErrNotReady) { // which changes nothing
+				return fmt.Errorf("a second notify: %v", err)
+			}
+			if n.Rank() > 0 {
+				return n.BarrierWait()
+			}
+			for {
+				if done, err := n.BarrierTry(); done || err != nil {
+					return err
+				}
+			}
+		}
+		for range 2 {
+			if err := split(); err != nil {
+				return err
+			}
+		}
+		if n.Rank() == 1 {
+			if err := split(); err != nil {
+				return err
+			}
+		} else if err := n.Barrier(); err != nil {
+			return err
+		}
+		if n.Rank() == 2 {
+			conduits.Sleep(n.Layers().Conduit, 2*computes)
+		}
+		return n.Barrier()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	var j profile.Job
+	if err == nil {
+		err = json.Unmarshal(text, &j)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := map[int]uint64{}
+	for _, r := range j.Rows {
+		if r.Kind != profile.Collective {
+			continue
+		}
+		for rank, k := range r.Last {
+			last[rank] += k
+		}
+		// The last barrier has two ranks wait for the third, 2 and 1 times as long as one computes.
+		if limit := 7 * computes / 2; r.Total > limit || r.Call != "gas.Node.Barrier" && r.Total > computes/2 {
+			t.Errorf("%s took %v", r.Call, r.Total)
+		}
+	}
+	if want := map[int]uint64{2: 1}; !maps.Equal(last, want) {
+		t.Errorf("ranks came last as in %v, not %v:\n%s", last, want, text)
+	}
+}
+
+// TestProfileOfTeams: goroutines of a rank may be in calls of several teams at once.
+func TestProfileOfTeams(t *testing.T) {
+	const teams, calls = 3, 20
+	file := filepath.Join(t.TempDir(), "profile")
+	cfg := small(2)
+	cfg.Output, cfg.Profile = &bytes.Buffer{}, "json="+file
+	err := Run(cfg, func(n *Node) error {
+		var l [teams]*Team
+		for i := range l {
+			var err error
+			if l[i], err = n.World().Split(0, i); err != nil {
+				return err
+			}
+		}
+		var all sync.WaitGroup
+		var failed [teams]error
+		for i := range l {
+			all.Go(func() {
+				for k := range calls {
+					if sum, err := AllReduce(l[i], k, Sum); err != nil || sum != 2*k {
+						failed[i] = fmt.Errorf("sum %d, %w", sum, err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		return errors.Join(failed[:]...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	var j profile.Job
+	if err == nil {
+		err = json.Unmarshal(text, &j)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range j.Rows {
+		if r.Call == "gas.AllReduce" && r.Kind == profile.Collective {
+			if r.Calls != 2*teams*calls || r.Max > j.Elapsed {
+				t.Errorf("%d calls, the longest of %v in %v", r.Calls, r.Max, j.Elapsed)
+			}
+			return
+		}
+	}
+	t.Errorf("there is no row of the calls in\n%s", text)
 }

@@ -5,8 +5,8 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"time"
 
-	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -77,25 +77,26 @@ func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	if err := c.check(a); err != nil {
 		return nil, err
 	}
-	if err := c.begin(a.call()); err != nil {
+	began, err := c.begin(a.call())
+	if err != nil {
 		return nil, err
 	}
 	if h := c.shared.of(a); h != nil {
-		return nil, c.finish(c.shared.do(h, a, combine))
+		return nil, c.finish(c.shared.do(h, a, combine), began)
 	}
 	if t := c.shared.staged(a); t != nil {
 		blocks, err = c.shared.doStaged(t, a, combine)
-		return blocks, c.finish(err)
+		return blocks, c.finish(err, began)
 	}
 	if a.kind == kindClose && c.shared != nil {
 		// Afterwards ranks give their places to other teams.
 		if err := c.shared.awaitOwed(); err != nil {
-			return nil, c.finish(err)
+			return nil, c.finish(err, began)
 		}
 	}
 	c.prepare(a)
 	blocks, err = c.byMessages(combine)
-	if err = c.finish(err); err != nil {
+	if err = c.finish(err, began); err != nil {
 		return nil, err
 	}
 	return blocks, nil
@@ -157,15 +158,16 @@ func (c *Member) Begin(a *Call, combine Combine) (Handle, error) {
 	}
 	d := a.call()
 	d.kind |= kindNB
+	var began time.Duration
 	if c.watched {
-		c.e.Conduit().(conduits.Watcher).Enters(conduits.InCollective)
+		began = c.e.Conduit().Now()
 	}
 	o, err := c.beginNB(d, combine)
 	if err != nil {
 		return Handle{}, err
 	}
 	if c.watched {
-		met(c, d)
+		met(c, d, began)
 	}
 	o.c, o.Call = c, *a
 	o.more = o.step()
@@ -370,16 +372,17 @@ func (c *Member) Leave(acc []byte, combine Combine, stop func() bool) error {
 	if c.e != nil {
 		c.leaveTeams()
 	}
-	if err := c.beginLeave(acc); err != nil {
+	began, err := c.beginLeave(acc)
+	if err != nil {
 		return err
 	}
 	c.stop = stop
-	_, err := c.byMessages(combine)
+	_, err = c.byMessages(combine)
 	c.stop = nil
 	if err == nil {
 		err = c.shared.matched()
 	}
-	return c.finish(err)
+	return c.finish(err, began)
 }
 
 // Return, when all ranks have made Leave by their c, has c take calls again, or with false none.
@@ -392,11 +395,10 @@ func Return(c *Member, again bool) {
 // beginLeave is not inlined for the reason of prepare.
 //
 //go:noinline
-func (c *Member) beginLeave(acc []byte) error {
+func (c *Member) beginLeave(acc []byte) (began time.Duration, err error) {
 	a := Call{kind: kindLeave, own: acc}
-	if err := c.begin(a.call()); err != nil {
-		return err
+	if began, err = c.begin(a.call()); err == nil {
+		c.prepare(&a)
 	}
-	c.prepare(&a)
-	return nil
+	return began, err
 }

@@ -3,6 +3,7 @@ package collective
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -157,19 +158,19 @@ func (c *Member) broke(f fault, report bool) {
 }
 
 // begin enters call d, which finish leaves. If it returns an error, the call is over
-// already.
-func (c *Member) begin(d call) error {
+// already. began is when, if the endpoint is watched.
+func (c *Member) begin(d call) (began time.Duration, err error) {
 	if err := c.usable(d); err != nil {
-		return err
+		return 0, err
 	}
 	c.mu.Lock()
 	if c.busy {
 		c.mu.Unlock()
-		return c.errBusy(d)
+		return 0, c.errBusy(d)
 	}
 	if (c.left || c.ended) && d.kind != kindLeave {
 		c.mu.Unlock()
-		return errs.Closed("%s: %s: rank %d has left the job", c.names.Package, c.text(d), c.e.Rank())
+		return 0, errs.Closed("%s: %s: rank %d has left the job", c.names.Package, c.text(d), c.e.Rank())
 	}
 	c.busy = true
 	if c.broken == nil {
@@ -178,22 +179,22 @@ func (c *Member) begin(d call) error {
 		c.remember(c.seq, d)
 		c.compare()
 	}
-	err := c.broken
+	err = c.broken
 	c.mu.Unlock()
 	if err != nil {
-		return c.finish(err)
+		return 0, c.finish(err, 0)
 	}
 	if c.watched {
-		c.e.Conduit().(conduits.Watcher).Enters(conduits.InCollective)
+		began = c.e.Conduit().Now()
 	}
-	return nil
+	return began, nil
 }
 
-// met tells c's endpoint that call d is over, or has begun if it does not wait.
+// met tells c's endpoint that call d, which began then, is over, or has begun if it does not wait.
 //
 //go:noinline
-func met(c *Member, d call) {
-	c.e.Conduit().(conduits.Watcher).Met(conduits.InCollective, d.size, c.team == nil && d.kind.waitsForAll())
+func met(c *Member, d call, began time.Duration) {
+	c.e.Conduit().(conduits.Watcher).Met(began, d.size, c.team == nil && d.kind.waitsForAll(), false)
 }
 
 // usable is the error of call d if there cannot be any.
@@ -242,8 +243,8 @@ func (ls links) compare(c *Member) {
 	}
 }
 
-// finish leaves the call with err, which it returns.
-func (c *Member) finish(err error) error {
+// finish leaves the call that began then with err, which it returns.
+func (c *Member) finish(err error, began time.Duration) error {
 	c.mu.Lock()
 	c.active, c.waiting = false, false
 	c.unlink()
@@ -259,7 +260,7 @@ func (c *Member) finish(err error) error {
 	if err != nil {
 		err = c.failed(d, seq, err)
 	} else if c.watched {
-		met(c, d)
+		met(c, d, began)
 	}
 	return err
 }
@@ -291,12 +292,12 @@ func (c *Member) callNumber(seq uint32) string {
 // The call counts, so that ranks whose arguments were right get an error instead of
 // waiting, and ranks that all made the same mistake stay in step.
 func (c *Member) Refuse(err error) error {
-	if c.begin(call{kind: kindBad}) == nil {
+	if began, wrong := c.begin(call{kind: kindBad}); wrong == nil {
 		var failed error
 		if c.card != nil {
 			failed = c.card.enter() // others may wait there, for this rank
 		}
-		_ = c.finish(failed)
+		_ = c.finish(failed, began)
 	}
 	return err
 }

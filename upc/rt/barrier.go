@@ -27,13 +27,13 @@ func (t *Thread) WaitAny() { t.wait(0, barrier.Anonymous) }
 
 // Barrier is upc_barrier with an expression.
 func (t *Thread) Barrier(expr int32) {
-	t.Notify(expr)
+	t.notify(uint32(expr), barrier.Whole)
 	t.Wait(expr)
 }
 
 // BarrierAny is upc_barrier without an expression.
 func (t *Thread) BarrierAny() {
-	t.NotifyAny()
+	t.notify(0, barrier.Anonymous|barrier.Whole)
 	t.WaitAny()
 }
 

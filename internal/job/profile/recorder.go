@@ -118,8 +118,8 @@ func (r *Recorder) Waited(took time.Duration) {
 	row.count(0, took)
 }
 
-// Met counts a collective call. all: each rank waits for all others in it.
-func (r *Recorder) Met(bytes uint64, took time.Duration, all bool) {
+// Met counts a collective call. all: each rank waits for all others in it. split: this one has come to it before.
+func (r *Recorder) Met(bytes uint64, took time.Duration, all, split bool) {
 	if !r.On() {
 		return
 	}
@@ -128,6 +128,9 @@ func (r *Recorder) Met(bytes uint64, took time.Duration, all bool) {
 	defer r.mu.Unlock()
 	row := r.row(s, Collective)
 	row.count(bytes, took)
+	if split {
+		took = -1
+	}
 	if all && len(r.met) < mostMet {
 		r.met = append(r.met, met{row, took})
 	}
@@ -140,7 +143,7 @@ func Here() (line, call string) {
 }
 
 // Times reports how long this rank was in each call that all wait for each other in, of which all ranks have the same
-// ones. The one that came last was in it for the shortest time.
+// ones. The one that came last was in it for the shortest time; -1 is of one that had come by an earlier call.
 func (r *Recorder) Times() []time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,16 +154,17 @@ func (r *Recorder) Times() []time.Duration {
 	return l
 }
 
-// CameLast says which rank came last in each of them, as many as there are.
+// CameLast says which rank came last in each of them, as many as there are; -1 if that is unknown.
 func (r *Recorder) CameLast(ranks []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, rank := range ranks[:min(len(ranks), len(r.met))] {
-		row := r.met[i].row
-		if row.Last == nil {
-			row.Last = map[int]uint64{}
+		if row := r.met[i].row; rank >= 0 {
+			if row.Last == nil {
+				row.Last = map[int]uint64{}
+			}
+			row.Last[rank]++
 		}
-		row.Last[rank]++
 	}
 }
 

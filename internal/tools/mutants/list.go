@@ -1823,8 +1823,8 @@ var mutants = []mutant{
 		name:   "upc-barrier-expression",
 		defect: "the expression of a barrier is not compared",
 		file:   "upc/rt/barrier.go", test: "upc/rt ^TestBarrier",
-		old: "	t.Notify(expr)\n	t.Wait(expr)",
-		new: "	t.NotifyAny()\n	t.Wait(expr)",
+		old: "t.notify(uint32(expr), barrier.Whole)",
+		new: "t.notify(0, barrier.Anonymous|barrier.Whole)",
 	},
 	{
 		name:   "upc-strict-put-first",
