@@ -291,8 +291,15 @@ func compile(o *options) (files map[string]gen.File, warnings front.Errors, err 
 		return nil, nil, err
 	}
 	var members []*front.Unit // of libraries
+	defined := map[string]bool{}
+	for _, in := range list {
+		if len(list) > 1 {
+			maps.Copy(defined, front.Definitions(&in.Config, in.name, in.text))
+		}
+	}
 	for _, in := range list {
 		source[in.name] = in.text
+		in.Elsewhere = func(name string) bool { return defined[name] || o.object } // of an object it is not known yet
 		u, err := front.Parse(&in.Config, in.name, in.text)
 		var l front.Errors
 		if errors.As(err, &l) {

@@ -243,6 +243,37 @@ func TestOwnHeader(t *testing.T) {
 	}
 }
 
+// TestOwnNames: functions of a program that have names of the library's are its own wherever they are defined, and the
+// library's if they are not, or in another file are static.
+func TestOwnNames(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"rng.h": "double random(void);\nint truncate(double *, int);\nlong ffs(long);\nint abs(int);\n",
+		"a.upc": "#include \"rng.h\"\nint main(void) { double d = random(); return truncate(&d, 1) + (int)ffs(1L << 40) + abs(-1); }\n",
+		"rng.c": "#include \"rng.h\"\nstatic int one(void) { return 1; }\ndouble random(void) { return .5; }\n" +
+			"int truncate(double *p, int n) { return n + (int)*p + one(); }\nlong ffs(long v) { return v; }\n",
+		"c.c": "static int abs(int v) { return v; }\nint other(void) { return abs(2); }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := options{files: []string{filepath.Join(dir, "a.upc"), filepath.Join(dir, "rng.c"), filepath.Join(dir, "c.c")}}
+	files, warnings, err := compile(&o)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	for _, want := range []string{"func random(", "func truncate(", "func ffs("} {
+		if text := passes["go"](&o, files); !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+	o = options{files: o.files[:1], object: true} // of which the others are not known
+	if _, warnings, err := compile(&o); err != nil || len(warnings) > 0 {
+		t.Error(err, warnings)
+	}
+}
+
 // TestForeignModule: a folder with a module of the user's stays as it is.
 func TestForeignModule(t *testing.T) {
 	dir := t.TempDir()

@@ -175,6 +175,9 @@ func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
 			}
 			// In a word of its type that it does not cross.
 			word := m.Type.Size() * 8
+			if (limit > 0 || m.packed) && m.Bits > 0 && from/word != (from+m.Bits-1)/word {
+				p.errorf(m.Pos, "not supported: packed bit-fields that cross a word of their type: put ':0' before it, or leave '#pragma pack' and 'packed' out")
+			}
 			if m.Bits == 0 || from/word != (from+m.Bits-1)/word {
 				from = (from + word - 1) / word * word
 			}

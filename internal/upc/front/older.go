@@ -41,16 +41,24 @@ func readPrototypes() map[string]*Sym {
 }
 
 // definitions are the names of the functions that a file defines: those with parentheses behind them, outside of all
-// others, after which neither the declaration ends nor another name follows.
-func definitions(toks []token) map[string]bool {
+// others, after which neither the declaration ends nor another name follows. With external only those that other files
+// may call.
+func definitions(toks []token, external bool) map[string]bool {
 	all := map[string]bool{}
 	depth := 0
+	static := false // of the declaration
 	for i := 0; i+1 < len(toks); i++ {
 		switch t := toks[i]; {
+		case t.is("static"):
+			static = true
+		case depth == 0 && t.is(";"):
+			static = false
 		case t.is("{"), t.is("("), t.is("["):
 			depth++
 		case t.is("}"), t.is(")"), t.is("]"):
-			depth--
+			if depth--; depth == 0 && t.is("}") {
+				static = false
+			}
 		case depth == 0 && t.kind == tIdent && toks[i+1].is("("):
 			j, in := i+1, 0
 			for ; j < len(toks); j++ {
@@ -63,11 +71,26 @@ func definitions(toks []token) map[string]bool {
 				}
 			}
 			if j+1 < len(toks) && (toks[j+1].is("{") || toks[j+1].kind == tIdent && !toks[j+1].is("__attribute__")) {
-				all[t.text] = true
+				if !external || !static && t.pos.File[0] != '<' {
+					all[t.text] = true
+				}
 			}
 		}
 	}
 	return all
+}
+
+// Definitions reports of each name whether a file defines it as a function that others may call.
+func Definitions(cfg *Config, name, src string) (all map[string]bool) {
+	defer func() {
+		if e := recover(); e != nil {
+			if _, ok := e.(stop); !ok {
+				panic(e)
+			}
+		}
+	}()
+	toks, _ := preprocess(&reporter{}, cfg, name, src)
+	return definitions(toks, true)
 }
 
 // implicit declares a function that is called and has no declaration, as the library's if it has such a one.
@@ -86,10 +109,10 @@ func implicit(p *parser, t token) *Sym {
 	return s
 }
 
-// adopt makes what the program declares the library's, if the library has it, with a type that the program can mean, and the
-// file does not define it. If another file does, that is what is meant.
+// adopt makes what the program declares the library's, if the library has it, with a type that the program can mean, and no
+// file defines it.
 func adopt(p *parser, s *Sym) {
-	if s.Header || s.Pos.File[0] == '<' || p.defines[s.Name] || p.unit.Name == "headers" {
+	if s.Header || s.Pos.File[0] == '<' || p.defines[s.Name] || p.cfg.Elsewhere != nil && p.cfg.Elsewhere(s.Name) || p.unit.Name == "headers" {
 		return
 	}
 	l := prototypes()[s.Name]

@@ -14,6 +14,8 @@ type Config struct {
 	Define  []string // NAME or NAME=VALUE, or !NAME, which undefines it
 	// Read reads a header; nil for os.ReadFile.
 	Read func(name string) ([]byte, error)
+	// Elsewhere reports whether another file of the program defines a function; nil if none does.
+	Elsewhere func(name string) bool
 }
 
 // Parse parses and checks a source file. The error is an [Errors].
@@ -31,7 +33,7 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 		}
 	}()
 	p.toks, p.unit.Relined = preprocess(r, cfg, name, src)
-	p.defines = definitions(p.toks)
+	p.defines = definitions(p.toks, false)
 	p.push()
 	for p.tok().kind != tEOF {
 		p.external()
