@@ -499,16 +499,17 @@ func (e *recorder) Spin() int {
 	return e.looked(from, n)
 }
 
-// Poll polls, by the way unless the rank waits.
+// Poll polls, by the way unless the rank waits. Where time is real, what follows a poll of a wait at once is one more.
 func (e *recorder) Poll() int {
+	now := e.Now()
 	e.mu.Lock()
-	waits := e.armed.Load() > 0 || e.credit
+	// Of waits, as that for a barrier, every other poll may be this one.
+	waits := e.armed.Load() > 0 || e.credit || e.runner == nil && e.waiting && e.depth == 0 && now-e.last < compute
 	e.mu.Unlock()
 	if waits {
 		from := e.look()
 		return e.looked(from, e.ready()+e.Endpoint.Poll())
 	}
-	now := e.Now()
 	e.mu.Lock()
 	gap := max(0, now-e.last)
 	if e.waiting {

@@ -297,7 +297,7 @@ func (d *decoder) rank(me int, parts []part) error {
 				if r.v[0] > 1<<31-1 {
 					return wrong("%d polls", r.v[0])
 				}
-				item(Poll, int32(r.v[0]))
+				item(Poll, int32(min(r.v[0], mostPolls)))
 			case recWork:
 				if work != nil {
 					*work += time.Duration(r.v[0])
@@ -343,6 +343,8 @@ const (
 	maxMedium = 4096
 	// mostSpins is how many polls are made again of a wait for something inside the rank.
 	mostSpins = 4
+	// mostPolls is how many polls by the way are made again of those in a row.
+	mostPolls = 1 << 20
 	// maxTransfer is the most bytes of an access, and of a segment.
 	maxTransfer = 1 << 38
 	// maxPayload is the largest medium payload.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,6 +82,97 @@ func TestRead(t *testing.T) {
 	// The request that rank 1 only answered came last, and so its wait was for that.
 	if k := tr.Ranks[1]; k.Items[0].Last != 0 || k.Needed[0] {
 		t.Errorf("rank 1: %+v, needed %v", k.Items, k.Needed)
+	}
+}
+
+// TestManyPolls: a replay does not make as many polls as a number may say.
+func TestManyPolls(t *testing.T) {
+	tr, err := traffic.Read("f", bytes.NewReader(file(join([]byte{8, 255, 255, 255, 255, 7}, over))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if it := tr.Ranks[0].Items[0]; it.Verb != traffic.Poll || it.N < 1 || it.N > 1<<20 {
+		t.Errorf("%+v", it)
+	}
+}
+
+// TestWaitByPolls: a message that comes in a poll right after an empty one of a wait, as in that for a barrier, is
+// what the rank waits for, not one that came by the way.
+func TestWaitByPolls(t *testing.T) {
+	const rounds, quick = 300, 5 * time.Microsecond
+	name := filepath.Join(t.TempDir(), "traffic")
+	cd, err := conduits.Lookup("shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eps, err := cd.Local(2, conduits.Config{})
+	if err == nil {
+		eps, err = traffic.Record(eps, name, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var attached sync.WaitGroup
+	attached.Add(len(eps))
+	over := make(chan bool)
+	var waits [rounds]bool
+	conduits.Run(eps, func(i int) {
+		var c counter
+		if err := eps[i].Attach(conduits.AttachConfig{Receiver: &c}); err != nil {
+			t.Error(err)
+		}
+		attached.Done()
+		attached.Wait()
+		if i > 0 {
+			<-over
+		} else {
+			words := make([]uint32, 4)
+			for k := range waits {
+				began := eps[0].Now()
+				eps[0].Spin()
+				eps[1].Send(0, conduits.Request, 1, words)
+				n := eps[0].Poll()
+				waits[k] = eps[0].Now()-began < quick
+				if n != 1 {
+					t.Errorf("round %d: %d messages", k, n)
+				}
+				eps[0].Send(1, conduits.Request, 1, words)
+				eps[1].Poll()
+			}
+			close(over)
+		}
+		if err := eps[i].Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	l, err := filepath.Glob(name + "*") // which job of the process it is depends on the tests before
+	if err != nil || len(l) != 1 {
+		t.Fatal(l, err)
+	}
+	f, err := os.Open(l[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tr, err := traffic.Read(name, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, got, looked := 0, int32(0), 0
+	for _, it := range tr.Ranks[0].Items {
+		switch it.Verb {
+		case traffic.Wait:
+			got = max(got, it.Upto, it.Last+1)
+		case traffic.Send:
+			if k++; waits[k-1] {
+				if looked++; int(got) < k {
+					t.Fatalf("round %d: the rank waits for %d messages", k, got)
+				}
+			}
+		}
+	}
+	if looked == 0 {
+		t.Skip("the machine is too slow: polls are too far from each other")
 	}
 }
 

@@ -27,6 +27,9 @@ type Options struct {
 // MaxCompute bounds Options.Compute.
 const MaxCompute = 1e6
 
+// maxAccess bounds what an access, or a long message, of a recording may move: a replay has memory of that length.
+const maxAccess = 1 << 30
+
 // player runs the ranks of one job.
 type player struct {
 	t      *traffic.Traffic
@@ -79,7 +82,9 @@ func Run(t *traffic.Traffic, o Options) (*Report, error) {
 			medium = max(medium, int(m.Size))
 		}
 	}
-	p.zero = make([]byte, max(longest, medium))
+	if longest > maxAccess {
+		return nil, errs.Resource("replay: %s: an access of %d bytes; the most is %d", t.Name, longest, maxAccess)
+	}
 	c.MaxSegment = max(c.MaxSegment, pages(most))
 	if c.MaxMedium == 0 {
 		c.MaxMedium = 4096
@@ -90,6 +95,7 @@ func Run(t *traffic.Traffic, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.zero = make([]byte, max(longest, medium))
 	p.eps = j.Endpoints()
 	p.report = newReport(p)
 	for r := range p.ranks {

@@ -203,4 +203,9 @@ func TestRefused(t *testing.T) {
 	if _, err := replay.Run(tr, replay.Options{Sim: sim.Config{Credits: 1 << 20}}); !errors.Is(err, conduits.ErrBadArg) {
 		t.Error(err)
 	}
+	const much = 1 << 37
+	long := &traffic.Traffic{Name: "f", Ranks: []traffic.Rank{{Accesses: []traffic.Access{{Verb: conduits.Get, Size: much}}}}}
+	if _, err := replay.Run(long, replay.Options{Compute: 1}); !errors.Is(err, conduits.ErrResource) || !strings.Contains(err.Error(), fmt.Sprint(much)) {
+		t.Error(err)
+	}
 }
