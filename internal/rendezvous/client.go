@@ -472,9 +472,9 @@ func (c *Client) request(ctx context.Context, k kind, key string, value []byte) 
 func (c *Client) ask(ctx context.Context, what string, k kind, body func(id uint32) func([]byte) []byte) ([]byte, error) {
 	done := make(chan answer, 1)
 	c.mu.Lock()
-	if c.err != nil {
+	if err := c.err; err != nil {
 		c.mu.Unlock()
-		return nil, c.err
+		return nil, err
 	}
 	if len(c.requests) >= maxRequests {
 		c.mu.Unlock()
