@@ -155,7 +155,7 @@ const (
 
 // receive hands the engine what has come. It is called with inMu held, but in a simulation, which it gives up, and returns with mu
 // held: the time, 0 if it has not looked at the clock, and since when everything has been
-// received that had come, 0 if that is not known.
+// received that had come, 0 if that is not known. any: some of it was for this rank.
 func (d *driver) receive() (now, drained time.Duration, any bool) {
 	in := &d.in
 	if d.w.single {
@@ -173,11 +173,11 @@ func (d *driver) receive() (now, drained time.Duration, any bool) {
 			d.flood, d.floodAt = 0, now
 			break
 		}
-		any = true
+		any = any || len(in.list) > 0
 		if d.w.single || taken > 0 {
 			now = d.l.Now()
 		}
-		taken += max(1, len(in.list))
+		taken += max(1, len(in.list)+in.others)
 		d.mu.Lock()
 		for l := in.list; ; d.mu.Lock() {
 			n := min(len(l), batch)
@@ -190,7 +190,7 @@ func (d *driver) receive() (now, drained time.Duration, any bool) {
 			}
 			d.mu.Unlock()
 		}
-		if d.flood > flooded {
+		if d.flood += in.otherBytes; d.flood > flooded {
 			drained = d.floodAt
 			d.flood, d.floodAt = 0, now
 		}

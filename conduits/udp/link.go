@@ -355,7 +355,7 @@ func (s *socket) Recv(in *inbox) bool {
 		}
 		in.link = box
 	}
-	in.list, in.more = in.list[:0], false
+	in.list, in.more, in.others, in.otherBytes = in.list[:0], false, 0, 0
 	many := r.busy && !r.large
 	n := box.Receive(s.fd, many, looks)
 	if n == 0 {
@@ -377,6 +377,8 @@ func (s *socket) Recv(in *inbox) bool {
 				r.src, r.ok = s.book.source(from.AddrPort())
 			}
 			if !r.ok {
+				p, _ := box.Message(i)
+				in.others, in.otherBytes = in.others+1, in.otherBytes+len(p)
 				continue
 			}
 		}

@@ -58,7 +58,9 @@ func (o *outbox) clear() {
 type inbox struct {
 	list []incoming
 	more bool // there may be more at hand
-	link any  // the link's own
+	// What has come beside list, and is not for this rank: so many datagrams, of so many bytes in all.
+	others, otherBytes int
+	link               any // the link's own
 }
 
 // incoming is one datagram. src is its source if the link knows it, else -1: then

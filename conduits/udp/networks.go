@@ -318,7 +318,9 @@ type handed struct {
 
 // Recv receives, hands on, and leaves in the inbox what is for this rank.
 func (r *relay) Recv(in *inbox) bool {
-	any := r.socket.Recv(in)
+	if !r.socket.Recv(in) {
+		return false
+	}
 	own, l := in.list[:0], r.list[:0]
 	for _, g := range in.list {
 		from, run, to, ok := seal.Ends(g.b)
@@ -326,6 +328,7 @@ func (r *relay) Recv(in *inbox) bool {
 			own = append(own, g)
 			continue
 		}
+		in.others, in.otherBytes = in.others+1, in.otherBytes+len(g.b)
 		if run != r.w.c.Incarnation(from%r.w.size) {
 			continue
 		}
@@ -340,7 +343,7 @@ func (r *relay) Recv(in *inbox) bool {
 	if len(l) > 0 {
 		r.hand(l)
 	}
-	return any
+	return true
 }
 
 // hand sends what is in l, or loses it.
