@@ -36,7 +36,7 @@ func (l *busy) Send(*outbox)              {}
 func (l *busy) Wake()                     {}
 
 // TestReceiveOthers has a rank receive without end what is for others: it knows nevertheless since
-// when it has received all that had come, by which it judges what is lost and who is dead; a
+// when it has received all that had come, by which it judges what is lost and which rank is dead; a
 // poll ends, and no waiter is woken.
 func TestReceiveOthers(t *testing.T) {
 	lim, err := limits(2, MaxRanks, conduits.Config{})
