@@ -16,7 +16,7 @@ type order struct {
 	looks [][]look // by rank: waits for memory, as long as they are not over
 	ranks []progress
 	todo  []int32 // ranks that may go on
-	left  int
+	left  int     // ranks that have not come to their end
 }
 
 // progress is how far a rank has come.
@@ -27,8 +27,11 @@ type progress struct {
 }
 
 func newOrder(t *Traffic, looks [][]look) *order {
-	o := &order{t: t, looks: looks, ranks: make([]progress, len(t.Ranks)), left: len(t.Ranks)}
+	o := &order{t: t, looks: looks, ranks: make([]progress, len(t.Ranks))}
 	for r := range t.Ranks {
+		if len(t.Ranks[r].Items) > 0 {
+			o.left++
+		}
 		o.ranks[r] = progress{got: make([]bool, t.Ranks[r].Arrivals), landed: make([]bool, t.Ranks[r].Landings)}
 		o.again(int32(r))
 	}

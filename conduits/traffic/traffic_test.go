@@ -234,6 +234,7 @@ func TestBadFiles(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(join(put, send, wait, done, gotIt, end, over), join(wait, got, reply, end, over))
 	f.Add(join(wait, []byte{7 | 1<<5, 100, 3}, over), join(put, over))
+	f.Add(over, join(put, over)) // a rank that does nothing
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		tr, err := traffic.Read("name", bytes.NewReader(file(a, b)))
 		if err != nil && !errors.Is(err, conduits.ErrBadArg) || (tr == nil) != (err != nil) {
