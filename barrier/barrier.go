@@ -286,10 +286,7 @@ func (b *Barrier) Close() { b.state.Or(stateNotified) }
 // phase: another that does gets ErrNotReady when the first has finished it.
 func (b *Barrier) Wait(id uint32, flags Flags) error { return b.WaitUnless(id, flags, nil) }
 
-// ErrGivenUp is the error of WaitUnless that has stopped to wait.
-var ErrGivenUp = errors.New("given up")
-
-// WaitUnless is Wait that stops to wait when stop, unless it is nil, reports true. The error is ErrGivenUp then, and
+// WaitUnless is Wait that stops to wait when stop, unless it is nil, reports true. The error is conduits.ErrGivenUp then, and
 // the phase stays open: for another Wait or Try. stop is called as conduits.Cond.Ready is.
 func (b *Barrier) WaitUnless(id uint32, flags Flags, stop func() bool) error {
 	s := b.state.Load()
@@ -335,7 +332,7 @@ func (b *Barrier) wait(s uint64, phase uint32, stop func() bool) (v word, err er
 		}
 		if !ok {
 			if b.state.Load() == s {
-				return 0, ErrGivenUp
+				return 0, conduits.ErrGivenUp
 			}
 			return 0, stolen("wait", phase)
 		}

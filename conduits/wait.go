@@ -1,6 +1,7 @@
 package conduits
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -36,6 +37,9 @@ func LackingRank(ep Endpoint, rank int) func() int {
 		return -1
 	}
 }
+
+// ErrGivenUp is the error of a wait of a layer above that its caller has stopped, while what it waits for may still come.
+var ErrGivenUp = errors.New("given up")
 
 // Wait is WaitFor of a Cond that is ready alone.
 func Wait(ep Endpoint, b Blocked, ready func() bool) error {

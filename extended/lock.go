@@ -2,12 +2,12 @@ package extended
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys/origin"
@@ -155,11 +155,8 @@ type Lock struct {
 // LockAt is the lock at address at of rank. Nothing is made: a Lock is a name, which may be copied.
 func (x *Initiator) LockAt(rank int, at segment.NLA) Lock { return Lock{x: x, rank: rank, at: at} }
 
-// ErrGivenUp is the error of a Lock or RLock that has stopped to wait, see [Lock.Unless].
-var ErrGivenUp = errors.New("given up")
-
 // Unless is l whose Lock and RLock stop to wait when stop reports true, with an error that matches
-// ErrGivenUp. stop is called as conduits.Cond.Ready is. The request stays in the queue, where it is passed over when its turn
+// conduits.ErrGivenUp. stop is called as conduits.Cond.Ready is. The request stays in the queue, where it is passed over when its turn
 // comes: until then it costs LockSize bytes of memory, and those behind it wait for what it waited for, readers as well.
 func (l Lock) Unless(stop func() bool) Lock {
 	l.stop = stop
@@ -302,7 +299,7 @@ func (l Lock) lock(limit, d int64) error {
 			}
 		}
 		switch {
-		case err == ErrGivenUp:
+		case err == conduits.ErrGivenUp:
 			x.theLocks().giveBack(w)
 			fallthrough
 		case err != nil:
@@ -386,7 +383,7 @@ func (l Lock) await(w segment.NLA, seen int64) (turn uint64, ok bool, err error)
 	if err == nil && i >= 0 && turn == waiting { // stop has ended the wait
 		turn, ok, err = CompareAndSwap[uint64](l.x, l.x.ep.Rank(), w+nodeTurn, waiting, away)
 		if ok && err == nil {
-			err = ErrGivenUp
+			err = conduits.ErrGivenUp
 		}
 		return turn, true, err // or its turn has come meanwhile
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/boot"
 	"github.com/argon-go/argon/extended"
@@ -130,7 +129,7 @@ func givenUp(ctx context.Context, what string) error {
 func barrierWait(n *Node) error {
 	defer wakeAt(n, n.ctx)()
 	err := n.b.WaitUnless(barrierID, 0, endOf(n.ctx))
-	if err == barrier.ErrGivenUp {
+	if err == conduits.ErrGivenUp {
 		return givenUp(n.ctx, "barrier, which this rank has come to")
 	}
 	return err
@@ -141,7 +140,7 @@ func (l Lock) take(n *Node, take func(extended.Lock) error) error {
 	x := n.x.LockAt(l.word.Rank(), l.word.NLA())
 	defer wakeAt(n, n.ctx)()
 	err := take(x.Unless(endOf(n.ctx)))
-	if errors.Is(err, extended.ErrGivenUp) {
+	if errors.Is(err, conduits.ErrGivenUp) {
 		return givenUp(n.ctx, "lock "+x.String())
 	}
 	return l.failed(err)

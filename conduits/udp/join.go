@@ -400,13 +400,15 @@ func (m *member) hosts(is4, elsewhere bool) (one bool, near int, err error) {
 			one = false
 		}
 	}
-	if elsewhere {
+	if elsewhere && !one {
 		return one, near, nil
 	}
 	loopback := m.client.Addr(m.rank).Addr().IsLoopback() // hosts that are one machine
 	for r := range m.size {
 		a := m.client.Addr(r).Addr()
 		switch {
+		case a.Is4() != is4 && elsewhere:
+			return one, near, errs.BadArg("udp: rank %d is at %v; the networks of the job (%s) are of the other family of IPv4 and IPv6", r, a, EnvNetworks)
 		case a.Is4() != is4:
 			return one, near, errs.BadArg("udp: rank %d is at %v, rank %d at %v: IPv4 and IPv6 in one job; choose with %s",
 				m.rank, m.client.Addr(m.rank).Addr(), r, a, EnvIface)

@@ -54,11 +54,15 @@ func TestNetworksErrors(t *testing.T) {
 		{"network n 127.0.0.0/8" + values + "hosts a,b; network m 127.0.0.0/8" + values + "hosts b,c; relay none", "", "no way from rank"},
 		{"network n 127.0.0.0/8" + values + "hosts a,b; network m 203.0.113.0/24" + values, "", "host c is on none of the networks of ARGON_NETWORKS (network n 127.0.0.0/8"},
 		{"network n 127.0.0.0/8" + values, "network n 127.0.0.0/16" + values, "ARGON_NETWORKS"},
+		{"network n fd00::/8" + values, "", "the networks of the job (ARGON_NETWORKS) are of the other family"},
 		{"network n 127.0.0.0/8", "", "nets: ARGON_NETWORKS:1: a network has NAME PREFIX latency TIME bandwidth RATE"},
 	} {
 		env := map[string]string{udp.EnvNetworks: c.networks}
 		for r := range 3 {
 			env[strconv.Itoa(r)+":"+udp.EnvHost] = string(rune('a' + r%3))
+			if strings.Contains(c.networks, "::") {
+				env[strconv.Itoa(r)+":"+udp.EnvHost] = "a" // all on one
+			}
 		}
 		if c.other != "" {
 			env["2:"+udp.EnvNetworks] = c.other

@@ -41,10 +41,9 @@ func conveys(t *testing.T, n *netns.Net, j *toil, links ...string) (came []uint6
 	return came
 }
 
-// TestNetworksBySize has two hosts with two networks, one that carries 100 Mbit/s and is said to be
-// quick, and one that is said to be far: blocks take the wide one, and what is short the quick one.
-func TestNetworksBySize(t *testing.T) {
-	testmain.Long(t)
+// twoSpeeds makes two hosts with two networks, of which that of eth1 carries 100 Mbit/s.
+func twoSpeeds(t *testing.T) *netns.Net {
+	t.Helper()
 	if _, err := exec.LookPath("tc"); err != nil {
 		t.Skipf("there is no program tc: %v", err)
 	}
@@ -55,6 +54,14 @@ func TestNetworksBySize(t *testing.T) {
 			t.Skipf("no queue of a rate here: %v: %s", err, out)
 		}
 	}
+	return n
+}
+
+// TestNetworksBySize has two hosts with two networks, one that carries 100 Mbit/s and is said to be
+// quick, and one that is said to be far: blocks take the wide one, and what is short the quick one.
+func TestNetworksBySize(t *testing.T) {
+	testmain.Long(t)
+	n := twoSpeeds(t)
 	file := described(t, `
 # quick carries little, wide is far
 network quick 10.78.0.0/24 latency 50us bandwidth 100Mbit/s
@@ -98,15 +105,8 @@ relay 30us
 // what is no network of theirs though both have an address in its prefix; and it takes what it has written.
 func TestNetworksMeasured(t *testing.T) {
 	testmain.Long(t)
-	if _, err := exec.LookPath("tc"); err != nil {
-		t.Skipf("there is no program tc: %v", err)
-	}
-	n := netns.New(t, 2)
-	n.Second()
+	n := twoSpeeds(t)
 	for _, h := range n.Hosts {
-		if out, err := h.Command(t.Context(), "tc", "qdisc", "add", "dev", "eth1", "root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "100ms").CombinedOutput(); err != nil {
-			t.Skipf("no queue of a rate here: %v: %s", err, out)
-		}
 		on(t, h, "ip", "link", "add", "inner0", "type", "veth", "peer", "name", "inner1")
 		on(t, h, "ip", "addr", "add", "10.99.0.1/16", "dev", "inner0")
 		on(t, h, "ip", "link", "set", "inner0", "up")
