@@ -181,11 +181,10 @@ func (m *member) Close(killed bool) error {
 // Diagnosis says how much the rank has under way, and what is pinned, if anything ever
 // was.
 func (m *member) Diagnosis() string {
-	handles := 0
-	if m.x != nil {
-		handles = m.x.Outstanding()
+	if !m.work.open.Load() { // the rank is making what is looked at
+		return ""
 	}
-	line := fmt.Sprintf("handles outstanding %d", handles)
+	line := fmt.Sprintf("handles outstanding %d", m.x.Outstanding())
 	if m.cache == nil {
 		return line
 	}
@@ -201,7 +200,7 @@ func (m *member) Diagnosis() string {
 
 // Pending is how many handles are outstanding, and one more for implicit operations.
 func (m *member) Pending() int {
-	if m.x == nil {
+	if !m.work.open.Load() {
 		return 0
 	}
 	if m.x.Implicit().Unsynced() {

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -93,14 +95,20 @@ func (e *Endpoint) Limits() conduits.Limits {
 	return conduits.Limits{MaxMedium: c.MaxMedium, MaxLong: c.MaxSegment, MaxSegment: c.MaxSegment, Credits: c.Credits}
 }
 
-// Stats fills in s.
+// Stats fills in s. It may be called from anywhere, also while the job runs.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	*s = conduits.Stats{
-		Sent: e.sent, Received: e.received, NoCredit: e.noCredit,
-		Puts: e.puts, Gets: e.gets, Atomics: e.atomics,
-		Parks: e.parks, Wakes: e.wakes, PeersUsed: e.pairs.n, Faults: e.faults,
+		NoCredit: atomic.LoadUint64(&e.noCredit),
+		Puts:     atomic.LoadUint64(&e.puts), Gets: atomic.LoadUint64(&e.gets), Atomics: atomic.LoadUint64(&e.atomics),
+		Parks: atomic.LoadUint64(&e.parks), Wakes: atomic.LoadUint64(&e.wakes), PeersUsed: int(atomic.LoadUint64(&e.pairs.n)), Faults: atomic.LoadUint64(&e.faults),
+	}
+	for c := range e.sent {
+		s.Sent[c], s.Received[c] = atomic.LoadUint64(&e.sent[c]), atomic.LoadUint64(&e.received[c])
 	}
 }
+
+// bump adds one to a number of Stats, of which ranks write one at a time while others read.
+func bump(n *uint64) { conc.Release64(n, *n+1) }
 
 // Attach waits in virtual time until all ranks have attached.
 func (e *Endpoint) Attach(c conduits.AttachConfig) error {
@@ -216,7 +224,7 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	// Of a rank that has failed, and left, its peers hear first that it failed.
 	if int(p.out[c]) >= j.c.Credits || left {
 		p.refuse(c)
-		e.noCredit++
+		bump(&e.noCredit)
 		return conduits.NoCredit
 	}
 	p.out[c]++
@@ -356,7 +364,7 @@ func (e *Endpoint) launch(id uint32, m *message, k kind, tag conduits.Tag) {
 	j := e.j
 	p := &j.p
 	m.kind, m.tag = k, tag
-	e.sent[m.class]++
+	bump(&e.sent[m.class])
 	var at Time
 	switch {
 	case k == kindShort, len(m.data) <= p.Eager:
@@ -374,7 +382,7 @@ func (e *Endpoint) launchLong(id uint32, m *message, tag conduits.Tag) {
 	j := e.j
 	p := &j.p
 	m.tag = tag
-	e.sent[m.class]++
+	bump(&e.sent[m.class])
 	gap := p.RMAGap
 	if m.want != 0 {
 		gap = p.PutGap // the card reads the data
@@ -477,7 +485,7 @@ func (e *Endpoint) receive(id uint32) {
 			return
 		}
 	}
-	e.received[m.class]++
+	bump(&e.received[m.class])
 	e.spend(j.p.Software / 2)
 	var cm *conduits.Message
 	if n := len(j.pool); n > 0 {
@@ -547,7 +555,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 func (e *Endpoint) Park(t conduits.Ticket) {
 	th := e.thread("park")
 	if e.seq == t.Seq && !e.closed {
-		e.parks++
+		bump(&e.parks)
 		b := th.blocked
 		e.sleep(th, b)
 	} else {
@@ -601,7 +609,7 @@ func (e *Endpoint) Wake(rank int) {
 		e.notify(false)
 		return
 	}
-	e.wakes++
+	bump(&e.wakes)
 	at := max(j.now, e.clock)
 	if !e.closed {
 		at += j.p.Net.Latency
@@ -738,10 +746,12 @@ func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 		}
 		j.release()
 	}()
+	j.askedMu.Lock() // questions wait until all are there
 	for i, ep := range eps {
 		s := ep.(*Endpoint)
 		j.start(s, max(j.now, s.clock), func() { rank(i) })
 	}
+	j.askedMu.Unlock()
 	j.drive()
 }
 

@@ -274,7 +274,7 @@ func (e *Endpoint) Multicast(tag conduits.Tag, words []uint32, payload []byte) c
 	u := &o.units[e.rank]
 	if u.casts == castCredits {
 		u.refused = true
-		e.noCredit++
+		bump(&e.noCredit)
 		return conduits.NoCredit
 	}
 	u.casts++

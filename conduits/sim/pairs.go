@@ -28,7 +28,7 @@ func (p *pair) admit(c conduits.Class)  { p.key &^= (pairRank + 1) << c }
 // log N others, as those of a tree do, needs a few hundred bytes for it.
 type pairs struct {
 	t []pair // a power of two, at most 7/8 full
-	n int
+	n uint64 // that are in use
 }
 
 func (p *pairs) slot(rank int32) int {
@@ -47,12 +47,12 @@ func (p *pairs) of(rank int) *pair {
 	}
 	i := p.slot(int32(rank))
 	if p.t[i].key == 0 {
-		if 8*(p.n+1) > 7*len(p.t) {
+		if 8*int(p.n+1) > 7*len(p.t) {
 			p.grow(2 * len(p.t))
 			i = p.slot(int32(rank))
 		}
 		p.t[i].key = uint32(rank) + 1
-		p.n++
+		bump(&p.n)
 	}
 	return &p.t[i]
 }

@@ -62,12 +62,12 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	switch a.Verb {
 	case conduits.Get:
 		m.kind, m.dest = kindGet, a.Mem
-		e.gets++
+		bump(&e.gets)
 	case conduits.Atomic:
 		m.kind, m.op, m.typ, m.a, m.b = kindAtomic, a.Op, a.Type, a.A, a.B
-		e.atomics++
+		bump(&e.atomics)
 	default:
-		e.puts++
+		bump(&e.puts)
 		if read = a.Len() > uint64(p.Immediate) && a.Verb == conduits.Put; read {
 			m.data, gap = a.Mem, p.PutGap
 			break
@@ -178,7 +178,7 @@ func (e *Endpoint) touch(m *message, mem []byte) bool {
 func (j *Job) refuse(id uint32, err error) {
 	m := j.m.at(id)
 	if m.kind == kindLong || m.want == 0 { // no caller asks what has become of it
-		j.eps[m.dst].faults++
+		bump(&j.eps[m.dst].faults)
 		j.lose(id)
 		return
 	}

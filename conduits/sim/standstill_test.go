@@ -134,3 +134,68 @@ func TestPollInVain(t *testing.T) {
 		}
 	})
 }
+
+// TestAskedFromOutside has a goroutine that the job does not run, as that which looks for standstills, ask for
+// counts and waits all along: while ranks send and sleep, and while one computes for longer than a question waits.
+// The race detector sees what is read unguarded.
+func TestAskedFromOutside(t *testing.T) {
+	const ranks, rounds = 3, 200
+	j := mustNew(t, ranks, Config{})
+	var sent atomic.Uint64 // by rank 0, as others see it
+	var computes, seen, over atomic.Bool
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for !over.Load() {
+			computing := computes.Load()
+			for r := range ranks {
+				var s conduits.Stats
+				j.Endpoint(r).Stats(&s)
+				if n := s.Sent[conduits.Request]; r == 0 {
+					sent.Store(n)
+				} else if n != 0 {
+					t.Errorf("rank %d has sent %d", r, n)
+				}
+				waits := len(j.Endpoint(r).Waiting())
+				if r == 0 && computing && computes.Load() && waits != 0 {
+					t.Errorf("rank 0 computes and waits for %d things", waits)
+				}
+				if r == 2 && computing && waits == 1 {
+					seen.Store(true)
+				}
+			}
+		}
+	}()
+	conduits.Run(j.Endpoints(), func(i int) {
+		e := j.Endpoint(i)
+		s := &sink{}
+		if err := e.Attach(conduits.AttachConfig{Size: 4096, Receiver: s}); err != nil {
+			t.Error(err)
+		}
+		if i != 0 {
+			if err := conduits.Wait(e, nil, func() bool { return s.messages == rounds }); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		for n := range rounds {
+			for dst := 1; dst < ranks; dst++ {
+				if err := conduits.Wait(e, nil, func() bool { return e.Send(dst, conduits.Request, 0, nil) == conduits.Ready }); err != nil {
+					t.Error(err)
+				}
+			}
+			if n == rounds/2 {
+				computes.Store(true)
+				for end := time.Now().Add(time.Minute); !seen.Load() && time.Now().Before(end); {
+				}
+				computes.Store(false)
+			}
+		}
+	})
+	over.Store(true)
+	<-asked
+	var s conduits.Stats
+	if j.Endpoint(0).Stats(&s); !seen.Load() || s.Sent[conduits.Request] != (ranks-1)*rounds || sent.Load() > (ranks-1)*rounds {
+		t.Errorf("rank 2 was seen to wait: %v; rank 0 has sent %d, and %d as seen before", seen.Load(), s.Sent[conduits.Request], sent.Load())
+	}
+}

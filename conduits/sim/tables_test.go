@@ -60,7 +60,7 @@ func TestPairs(t *testing.T) {
 				t.Fatalf("rank %d has %+v, not %d", r, *e, n)
 			}
 		}
-		if p.n != len(model) || len(p.t) > max(4, 3*len(model)) {
+		if int(p.n) != len(model) || len(p.t) > max(4, 3*len(model)) {
 			t.Fatalf("%d of %d entries for %d ranks", p.n, len(p.t), len(model))
 		}
 	})

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
@@ -20,14 +21,14 @@ const patience = time.Second / 2
 // Waiting lists the reasons of the rank's parked threads. It may be called from
 // anywhere: from outside the job it is answered between two events. A job that
 // does not come to one within half a second stands still in the code of a rank,
-// most likely for ever, and is then looked at as it is.
+// most likely for ever: that rank waits for nothing, and the others are looked at as they are.
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	j := e.j
-	if !j.driven.Load() || j.runs() {
+	switch {
+	case !j.driven.Load():
+		return nil // no thread is there
+	case j.runs():
 		return e.waiting()
-	}
-	if j.deaf.Load() {
-		return e.waiting() // as for the rank before, whose question is there yet
 	}
 	q := &query{e, make(chan []conduits.Blocked, 1)}
 	j.askedMu.Lock()
@@ -37,13 +38,27 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 	if !j.driven.Load() {
 		j.answerAll() // it ended meanwhile
 	}
+	wait := patience
+	if j.deaf.Load() {
+		wait = 0 // as for the rank before
+	}
 	select {
 	case l := <-q.done:
 		return l
-	case <-time.After(patience):
-		j.deaf.Store(true)
-		return e.waiting()
+	case <-time.After(wait):
 	}
+	j.askedMu.Lock() // which the job takes before it changes more than the rank that computes
+	defer j.askedMu.Unlock()
+	at := slices.Index(j.queries, q)
+	if at < 0 {
+		return <-q.done
+	}
+	j.queries = slices.Delete(j.queries, at, at+1)
+	j.deaf.Store(true)
+	if th := j.running.Load(); th != nil && th.e == e {
+		return nil
+	}
+	return e.waiting() // written before that thread was set to run
 }
 
 func (e *Endpoint) waiting() []conduits.Blocked {
@@ -92,9 +107,9 @@ func (j *Job) look() {
 // answerAll answers the questions there are.
 func (j *Job) answerAll() {
 	j.asked.Store(false)
-	j.deaf.Store(false)
 	j.askedMu.Lock()
 	defer j.askedMu.Unlock()
+	j.deaf.Store(false)
 	for _, q := range j.queries {
 		q.done <- q.e.waiting()
 	}

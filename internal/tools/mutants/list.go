@@ -911,7 +911,7 @@ var mutants = []mutant{
 		name:   "sim-refusal-uncounted",
 		defect: "a message whose data is refused is not counted",
 		file:   "conduits/sim/rma.go", on: onSim,
-		old: "\t\tj.eps[m.dst].faults++\n",
+		old: "\t\tbump(&j.eps[m.dst].faults)\n",
 		new: "",
 	},
 	{
