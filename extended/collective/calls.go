@@ -77,26 +77,25 @@ func (c *Member) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	if err := c.check(a); err != nil {
 		return nil, err
 	}
-	began, err := c.begin(a.call())
-	if err != nil {
+	if err := c.begin(a.call()); err != nil {
 		return nil, err
 	}
 	if h := c.shared.of(a); h != nil {
-		return nil, c.finish(c.shared.do(h, a, combine), began)
+		return nil, c.finish(c.shared.do(h, a, combine))
 	}
 	if t := c.shared.staged(a); t != nil {
 		blocks, err = c.shared.doStaged(t, a, combine)
-		return blocks, c.finish(err, began)
+		return blocks, c.finish(err)
 	}
 	if a.kind == kindClose && c.shared != nil {
 		// Afterwards ranks give their places to other teams.
 		if err := c.shared.awaitOwed(); err != nil {
-			return nil, c.finish(err, began)
+			return nil, c.finish(err)
 		}
 	}
 	c.prepare(a)
 	blocks, err = c.byMessages(combine)
-	if err = c.finish(err, began); err != nil {
+	if err = c.finish(err); err != nil {
 		return nil, err
 	}
 	return blocks, nil
@@ -372,17 +371,16 @@ func (c *Member) Leave(acc []byte, combine Combine, stop func() bool) error {
 	if c.e != nil {
 		c.leaveTeams()
 	}
-	began, err := c.beginLeave(acc)
-	if err != nil {
+	if err := c.beginLeave(acc); err != nil {
 		return err
 	}
 	c.stop = stop
-	_, err = c.byMessages(combine)
+	_, err := c.byMessages(combine)
 	c.stop = nil
 	if err == nil {
 		err = c.shared.matched()
 	}
-	return c.finish(err, began)
+	return c.finish(err)
 }
 
 // Return, when all ranks have made Leave by their c, has c take calls again, or with false none.
@@ -395,10 +393,11 @@ func Return(c *Member, again bool) {
 // beginLeave is not inlined for the reason of prepare.
 //
 //go:noinline
-func (c *Member) beginLeave(acc []byte) (began time.Duration, err error) {
+func (c *Member) beginLeave(acc []byte) error {
 	a := Call{kind: kindLeave, own: acc}
-	if began, err = c.begin(a.call()); err == nil {
-		c.prepare(&a)
+	if err := c.begin(a.call()); err != nil {
+		return err
 	}
-	return began, err
+	c.prepare(&a)
+	return nil
 }

@@ -420,9 +420,9 @@ func TestLinksGivenBack(t *testing.T) {
 // TestHistory compares what is remembered of the last calls with all there were.
 func TestHistory(t *testing.T) {
 	var c Member
-	all := []call{{kind: kindPast}}
+	all := []call{{form: form{kind: kindPast}}}
 	for seq := uint32(1); seq < 5*historyLen; seq++ {
-		d := call{kind: kindReduce, root: seq, size: uint64(seq)}
+		d := call{form: form{kind: kindReduce}, root: seq, size: uint64(seq)}
 		c.remember(seq, d)
 		all = append(all, d)
 		for s := seq; s > 0 && seq-s < historyLen; s-- {

@@ -3,6 +3,7 @@ package collective
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -55,24 +56,24 @@ type Member struct {
 	names *Names
 	e     *am.Messenger // nil before Bind
 	spot
-	team   *team    // nil for all ranks of the job
-	teams  *numbers // of the job's endpoint; nil as long as there was none
-	card   *card    // nil where there is none, and for teams
-	phases Phases   // nil unless Config has it, and for teams
-	shared *shared  // nil unless all ranks share memory
-	places uint8    // by bits: of teams; of the job's endpoint
-	// The endpoint is a conduits.Watcher.
-	watched bool
+	team   *team         // nil for all ranks of the job
+	teams  *numbers      // of the job's endpoint; nil as long as there was none
+	card   *card         // nil where there is none, and for teams
+	phases Phases        // nil unless Config has it, and for teams
+	shared *shared       // nil unless all ranks share memory
+	began  time.Duration // the call under way, if watched
 
 	// work is of the call under way if it waits, and kept for the next one: it would take stack of
 	// every rank that waits.
 	work *work
 
-	mu   sync.Mutex
-	busy bool   // a goroutine is in a call
-	seq  uint32 // number of the call under way, or of the last one
-	call call
-	past []call // the last ones, at most historyLen; see history
+	mu      sync.Mutex
+	busy    bool   // a goroutine is in a call
+	watched bool   // the endpoint is a conduits.Watcher
+	places  uint8  // by bits: of teams; of the job's endpoint
+	seq     uint32 // number of the call under way, or of the last one
+	call    call
+	past    []call // the last ones, at most historyLen; see history
 	// links has the transfers with each partner that something was heard of or that is
 	// waited for (see link). Most ranks of a tree are leaves and have one or two.
 	links links

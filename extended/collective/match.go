@@ -46,7 +46,7 @@ func (c *Member) note(t *am.Token, args []uint32, ready bool) {
 		mine, ls = o.call, &o.links
 		good = w.call().matches(mine)
 	case ahead > 0 && c.left:
-		mine, good = call{kind: kindLeave}, false
+		mine, good = call{form: form{kind: kindLeave}}, false
 	case ahead > 0 && w.kind&kindNB != 0:
 		o = c.operation(w.seq)
 		ls = &o.links
@@ -59,7 +59,7 @@ func (c *Member) note(t *am.Token, args []uint32, ready bool) {
 		// A call ends when all ranks that were to get something have it, so a
 		// receiver that waits is in another call than this rank was. A sender's
 		// offer may have been on its way since before the end.
-		if mine = (call{kind: kindPast}); ahead > -historyLen {
+		if mine = (call{form: form{kind: kindPast}}); ahead > -historyLen {
 			mine = c.history(w.seq)
 		}
 		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, &w, mine)
@@ -158,19 +158,19 @@ func (c *Member) broke(f fault, report bool) {
 }
 
 // begin enters call d, which finish leaves. If it returns an error, the call is over
-// already. began is when, if the endpoint is watched.
-func (c *Member) begin(d call) (began time.Duration, err error) {
+// already.
+func (c *Member) begin(d call) error {
 	if err := c.usable(d); err != nil {
-		return 0, err
+		return err
 	}
 	c.mu.Lock()
 	if c.busy {
 		c.mu.Unlock()
-		return 0, c.errBusy(d)
+		return c.errBusy(d)
 	}
 	if (c.left || c.ended) && d.kind != kindLeave {
 		c.mu.Unlock()
-		return 0, errs.Closed("%s: %s: rank %d has left the job", c.names.Package, c.text(d), c.e.Rank())
+		return errs.Closed("%s: %s: rank %d has left the job", c.names.Package, c.text(d), c.e.Rank())
 	}
 	c.busy = true
 	if c.broken == nil {
@@ -179,15 +179,15 @@ func (c *Member) begin(d call) (began time.Duration, err error) {
 		c.remember(c.seq, d)
 		c.compare()
 	}
-	err = c.broken
+	err := c.broken
 	c.mu.Unlock()
 	if err != nil {
-		return 0, c.finish(err, 0)
+		return c.finish(err)
 	}
 	if c.watched {
-		began = c.e.Conduit().Now()
+		c.began = c.e.Conduit().Now()
 	}
-	return began, nil
+	return nil
 }
 
 // met tells c's endpoint that call d, which began then, is over, or has begun if it does not wait.
@@ -243,12 +243,12 @@ func (ls links) compare(c *Member) {
 	}
 }
 
-// finish leaves the call that began then with err, which it returns.
-func (c *Member) finish(err error, began time.Duration) error {
+// finish leaves the call with err, which it returns.
+func (c *Member) finish(err error) error {
 	c.mu.Lock()
 	c.active, c.waiting = false, false
 	c.unlink()
-	d, seq, found := c.call, c.seq, c.report
+	d, seq, found, began := c.call, c.seq, c.report, c.began
 	c.report, c.busy = false, found
 	c.mu.Unlock()
 	if found {
@@ -292,12 +292,12 @@ func (c *Member) callNumber(seq uint32) string {
 // The call counts, so that ranks whose arguments were right get an error instead of
 // waiting, and ranks that all made the same mistake stay in step.
 func (c *Member) Refuse(err error) error {
-	if began, wrong := c.begin(call{kind: kindBad}); wrong == nil {
+	if c.begin(call{form: form{kind: kindBad}}) == nil {
 		var failed error
 		if c.card != nil {
 			failed = c.card.enter() // others may wait there, for this rank
 		}
-		_ = c.finish(failed, began)
+		_ = c.finish(failed)
 	}
 	return err
 }

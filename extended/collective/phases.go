@@ -52,7 +52,7 @@ func (c *Member) ask(t *am.Token, w *note, phase uint32) {
 // atPhase asks the rank of w, which is not in flight, in words that travel.
 func (c *Member) atPhase(w *note, phase uint32) [faultWords]uint32 {
 	f := fault{
-		seq: w.seq, a: uint32(c.rank), callA: call{kind: kindPhase, size: uint64(phase)},
+		seq: w.seq, a: uint32(c.rank), callA: call{form: form{kind: kindPhase}, size: uint64(phase)},
 		b: w.src, callB: w.call(),
 	}.words()
 	f[faultTell] |= 1 << 16

@@ -58,7 +58,7 @@ func (w *work) copy(to, from []byte) { w.local(stageCopy, to, from) }
 
 // call has the arguments of a that must be the same on all ranks.
 func (a *Call) call() call {
-	d := call{kind: a.kind, root: uint32(a.root), elem: uint32(a.element()), size: uint64(len(a.own)), typ: a.Type}
+	d := call{form: form{a.kind, a.Type}, root: uint32(a.root), elem: uint32(a.element()), size: uint64(len(a.own))}
 	switch a.kind {
 	case kindReduceScatter:
 		d.size = uint64(len(a.all))

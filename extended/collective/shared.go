@@ -265,7 +265,7 @@ func wordOf(seq uint32, d call) uint64 {
 
 func callOf(w uint64) (seq uint32, d call) {
 	return uint32(w >> wordSeq), call{
-		kind: kind(w>>wordKind) - 1, typ: uint8(w >> wordType), root: uint32(w >> wordRoot & 0xf),
+		form: form{kind(w>>wordKind) - 1, uint8(w >> wordType)}, root: uint32(w >> wordRoot & 0xf),
 		elem: uint32(w >> wordElem & wordBytes), size: w & wordBytes,
 	}
 }
@@ -745,7 +745,7 @@ func (s *shared) matched() error {
 		seq, d := w.called()
 		other, e := w.g.slots[k].called(w.g.staged)
 		if other != seq {
-			e = call{kind: kindOther}
+			e = call{form: form{kind: kindOther}}
 		}
 		c.broke(fault{seq: seq, a: uint32(c.job(c.rank)), callA: d, b: uint32(c.job(k)), callB: e}, false)
 	}

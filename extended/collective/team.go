@@ -396,7 +396,7 @@ func (ls links) later(c *Member, to []note) []note {
 
 // leftFault is that of a rank which waits in w for this one, which is at the end of its program.
 func (c *Member) leftFault(w *note) fault {
-	return fault{seq: w.seq, a: uint32(c.e.Rank()), callA: call{kind: kindLeave}, b: w.src, callB: w.call()}
+	return fault{seq: w.seq, a: uint32(c.e.Rank()), callA: call{form: form{kind: kindLeave}}, b: w.src, callB: w.call()}
 }
 
 // Barrier waits until all ranks of c have called it. What a rank has written before is

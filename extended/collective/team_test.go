@@ -202,7 +202,7 @@ func TestLateOffers(t *testing.T) {
 				}
 				if m.rank == 1 {
 					for seq := range uint32(calls) {
-						if err := old.tell(0, handlerOffer, old.number()<<16|up<<8, old.first()+1+seq, call{kind: kindBroadcast, root: 1, size: 24}); err != nil {
+						if err := old.tell(0, handlerOffer, old.number()<<16|up<<8, old.first()+1+seq, call{form: form{kind: kindBroadcast}, root: 1, size: 24}); err != nil {
 							return err
 						}
 					}
