@@ -64,7 +64,7 @@ const (
 	For      // Init; L; C: R
 	Forall   // Init; L; C; Aff: R
 	Switch   // L, R
-	Case     // of I
+	Case     // of I; R if it stands in another statement than the switch
 	Default  //
 	Label    // Str
 	Goto     // Str
@@ -109,10 +109,10 @@ type LabelInfo struct {
 	Name  string
 	Pos   Pos
 	Used  bool
-	Path  []*Node // the blocks around it, outermost first
 	Found bool
-	// Forall is the innermost upc_forall that the label stands in.
-	Forall *Node
+	Loop  *Node // the loop that begins here, of one that was flattened
+
+	at jump
 }
 
 // Storage is where a symbol lives.

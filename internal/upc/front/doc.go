@@ -14,9 +14,10 @@
 // tokens for it loses columns and the qualifiers of later declarators. So this one is made for
 // both languages at once, and needs nothing but the standard library.
 //
-// Refused are: variable length and zero-length arrays, complex numbers, wide
-// characters, unnamed and flexible members, goto into a block, and case labels inside other
-// statements. A long double is a double.
+// Statements that a goto or a case label leads into, past the head of a loop or into a block, are
+// labels and gotos of the block around them in the tree (flatten.go).
+//
+// Refused are complex numbers and wide characters. A long double is a double.
 //
 // Of what UPC leaves undefined and a compiler can see, a file has warnings (Unit.Warnings).
 package front

@@ -61,6 +61,8 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 type scope struct {
 	syms map[string]*Sym
 	tags map[string]*Type
+	// modified is the variables with types whose lengths are computed.
+	modified []*Sym
 }
 
 // parser parses and checks; it makes typed nodes.
@@ -75,10 +77,11 @@ type parser struct {
 
 	fn         *Sym
 	labels     map[string]*LabelInfo
-	gotos      []*Node
+	gotos      []jump
 	path       []*Node
+	flat       map[*Node]bool // statements of the function that something jumps into
 	loops      int
-	switches   []*Node
+	switches   []jump
 	foralls    []*Node
 	longDouble bool            // the file has been warned of it
 	pack       []int64         // what #pragma pack allows of alignments, innermost last; 0 for any
@@ -196,7 +199,7 @@ func init() {
 }
 
 func (p *parser) push() {
-	p.scopes = append(p.scopes, scope{map[string]*Sym{}, map[string]*Type{}})
+	p.scopes = append(p.scopes, scope{syms: map[string]*Sym{}, tags: map[string]*Type{}})
 }
 
 func (p *parser) pop() { p.scopes = p.scopes[:len(p.scopes)-1] }
@@ -1156,7 +1159,11 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 	default:
 		s.Storage = Local
 	}
-	if p.object(s, d); s.Storage == Local && t.Variable() {
+	p.object(s, d)
+	if in := &p.scopes[len(p.scopes)-1]; s.Storage == Local && t.modified() {
+		in.modified = append(in.modified, s)
+	}
+	if s.Storage == Local && t.Variable() {
 		s = p.declare(s)
 		p.before = append(p.before, automatic(p, s, name.pos)...)
 		return nil
@@ -1483,7 +1490,7 @@ func (p *parser) function(d specs, t *Type, name token) {
 		p.fatalf(name.pos, "return type is an incomplete type")
 	}
 	p.fn = s
-	p.labels, p.gotos, p.path = map[string]*LabelInfo{}, nil, nil
+	p.labels, p.gotos, p.path, p.flat = map[string]*LabelInfo{}, nil, nil, map[*Node]bool{}
 	mem := p.mem
 	p.push()
 	declared := slices.Clone(t.Params)
@@ -1517,23 +1524,11 @@ func (p *parser) function(d specs, t *Type, name token) {
 	s.Body.List = append(begin, s.Body.List...)
 	p.pop()
 	p.mem = mem
-	for _, g := range p.gotos {
-		l := p.labels[g.Str]
-		if l == nil || !l.Found {
-			p.errorf(g.Pos, "label '%s' used but not defined", g.Str)
-			continue
-		}
-		l.Used = true
-		g.Target = l
-		if from := g.C; from != l.Forall {
-			p.warnf(g.Pos, "goto into or out of upc_forall has undefined effects ('%s')", g.Str)
-		}
-		g.C = nil
+	land(p)
+	if len(p.flat) > 0 {
 		s.Gotos = true
-		if len(l.Path) > len(g.List) || !slices.Equal(l.Path, g.List[:len(l.Path)]) {
-			p.errorf(g.Pos, "not supported: goto into a block ('%s')", g.Str)
-		}
-		g.List = nil
+		f := flattener{p: p, cases: map[*Node]*LabelInfo{}}
+		s.Body.List = f.list(s.Body.List)
 	}
 	p.fn = nil
 }

@@ -91,7 +91,7 @@ func (p *parser) statement() *Node {
 		n.L = p.condition()
 		n.R = p.body(n)
 		if p.accept("else") {
-			n.C = p.body(&Node{})
+			n.C = p.body(&Node{Op: Empty, C: n})
 		}
 		return n
 	case "while":
@@ -128,9 +128,9 @@ func (p *parser) statement() *Node {
 			p.errorf(e.Pos, "switch quantity not an integer")
 		}
 		n.L = promote(e)
-		p.switches = append(p.switches, n)
+		p.switches = append(p.switches, from(p, n))
 		if !p.at("{") {
-			p.fatalf(p.tok().pos, "not supported: a switch without braces")
+			p.flat[n] = true
 		}
 		p.leaves++
 		n.R = p.body(n)
@@ -165,9 +165,7 @@ func (p *parser) statement() *Node {
 		n.Op = Goto
 		l := p.name()
 		n.Str = l.text
-		n.List = append([]*Node(nil), p.path...)
-		p.gotos = append(p.gotos, n)
-		n.C = p.forall()
+		p.gotos = append(p.gotos, from(p, n))
 		p.expect(";")
 		return n
 	case "asm", "__asm__":
@@ -199,15 +197,14 @@ func (p *parser) statement() *Node {
 			p.errorf(t.pos, "duplicate label '%s'", t.text).note(l.Pos, "previous definition of '%s'", t.text)
 		}
 		l.Found, l.Pos = true, t.pos
-		l.Path = append([]*Node(nil), p.path...)
-		l.Forall = p.forall()
+		l.at = from(p, n)
 		n.Op, n.Str, n.Target = Label, t.text, l
 		if p.at("}") {
 			p.errorf(p.tok().pos, "label at end of compound statement")
 			return n
 		}
-		if p.at("case") || p.at("default") {
-			p.errorf(t.pos, "not supported: a label before a case label")
+		if k := len(p.switches); k > 0 && (p.at("case") || p.at("default")) {
+			p.flat[p.switches[k-1].n] = true
 		}
 		n.R = p.statement()
 		return n
@@ -238,13 +235,11 @@ func (p *parser) caseLabel() *Node {
 	s := p.switches[len(p.switches)-1]
 	if t.text == "case" {
 		n.Op = Case
-		n.I = wrap(p.constant("case label does not reduce to an integer constant"), s.L.Type)
+		n.I = wrap(p.constant("case label does not reduce to an integer constant"), s.n.L.Type)
 	}
 	p.expect(":")
-	if p.path[len(p.path)-1] == nil || len(p.path) < 2 || p.path[len(p.path)-2] != s {
-		p.errorf(t.pos, "not supported: a case label inside another statement of the switch")
-	}
-	for _, o := range s.List {
+	enters(p, s, modified(p), t.pos, "switch jumps")
+	for _, o := range s.n.List {
 		if o.Op == n.Op && o.I == n.I {
 			if n.Op == Default {
 				p.errorf(t.pos, "multiple default labels in one switch").note(o.Pos, "this is the first default label")
@@ -253,7 +248,12 @@ func (p *parser) caseLabel() *Node {
 			}
 		}
 	}
-	s.List = append(s.List, n)
+	s.n.List = append(s.n.List, n)
+	if inside := p.path[len(s.path):]; len(inside) != 2 || inside[1].Op != Block {
+		if into(p, inside, t.pos, "a case label"); !p.at("}") {
+			n.R = p.statement()
+		}
+	}
 	return n
 }
 

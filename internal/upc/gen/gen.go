@@ -139,8 +139,9 @@ type gen struct {
 	out    *ir.Block
 	fn     *front.Sym
 	temps  int
-	hoist  *ir.Block      // declarations at the top of a function with labels
-	locals map[string]int // names in use in the function
+	hoist  *ir.Block                 // declarations at the top of a function with labels
+	locals map[string]int            // names in use in the function
+	labels map[*front.LabelInfo]bool // those of the function that are emitted, and whether a goto is
 	line   front.Pos
 	breaks []*int // for each loop and switch, how many breaks leave it
 	local  *localLoop

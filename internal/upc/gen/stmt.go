@@ -53,7 +53,7 @@ func (g *gen) variable(s *front.Sym) exp {
 func (g *gen) function(s *front.Sym, c *ir.Code) {
 	g.fn, g.temps, g.hoist, g.line = s, 0, nil, front.Pos{}
 	g.breaks, g.statics = nil, false
-	g.locals = map[string]int{}
+	g.locals, g.labels = map[string]int{}, map[*front.LabelInfo]bool{}
 	var top, body ir.Block
 	g.out = &body
 	// local is a variable on the stack of package libc.
@@ -104,6 +104,16 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 		}
 	}
 	_, terms := g.block(s.Body)
+	anew := false
+	for l, jumped := range g.labels {
+		if !jumped { // but from what is never reached: nor is what follows, perhaps
+			l.Used, anew = false, true
+		}
+	}
+	if anew {
+		g.function(s, c)
+		return
+	}
 	if t := s.Type.Elem; !terms && t.Kind != front.Void {
 		v := zero(t)
 		if t.Kind == front.Struct || t.Kind == front.Union {
@@ -188,12 +198,22 @@ func clean(text string) string {
 // terms that Go sees so.
 func (g *gen) block(n *front.Node) (ends, terms bool) {
 	for _, s := range n.List {
-		if ends && s.Op != front.Label {
+		if ends && !target(s) {
 			continue // vet refuses what is never reached
 		}
 		ends, terms = g.stmt(s)
 	}
 	return ends, terms
+}
+
+// target reports whether something may jump to n.
+func target(n *front.Node) bool {
+	for ; n != nil && n.Op == front.Label; n = n.R {
+		if n.Target.Used {
+			return true
+		}
+	}
+	return false
 }
 
 // inside is a statement as the body of another, in braces that the caller has written.
@@ -248,7 +268,13 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		return g.switchStmt(n)
 	case front.Label:
 		if n.Target.Used {
+			if !g.labels[n.Target] {
+				g.labels[n.Target] = false
+			}
 			g.emit(ir.Keyword(ident(n.Str) + ":"))
+		}
+		if l := n.Target.Loop; l != nil {
+			g.poll(l.L, l.C, l.R)
 		}
 		if n.R == nil {
 			g.emit(ir.Keyword(";"))
@@ -259,6 +285,7 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		}
 		return g.stmt(n.R)
 	case front.Goto:
+		g.labels[n.Target] = true
 		g.emit(ir.Keyword("goto " + ident(n.Str)))
 		return true, true
 	case front.Break:
@@ -581,7 +608,7 @@ func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
 		for ; i < len(list) && list[i].Op != front.Case && list[i].Op != front.Default; i++ {
 			s := list[i]
 			switch {
-			case ends && s.Op != front.Label:
+			case ends && !target(s):
 			case s.Op == front.Break && (i+1 == len(list) || list[i+1].Op == front.Case || list[i+1].Op == front.Default):
 				ends, terms, broken = true, false, true
 			case s.Op == front.Decl && g.hoist == nil && !opt.OnStack(s.Sym):
