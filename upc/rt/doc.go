@@ -2,6 +2,10 @@
 // and its libraries, with plain arguments and without error results. It is a thin front of
 // packages gas and extended: a UPC thread is a rank.
 //
+// Generated code registers its shared variables by [Static] and gives [Main] a function, which each thread runs with a [Thread]
+// of its own; the example is a whole program. Other languages use the same calls: docs/compilers.md is the guide for authors of
+// compilers, with what must not be called where, and examples/caf one for coarrays.
+//
 // Sections are those of the UPC Language, Required Library (7.4, 7.5) and Optional Library
 // (7.6 to 7.9) Specifications, version 1.3.
 //
@@ -107,6 +111,7 @@
 // of the job then. [Thread.GlobalExit] ends the job at once.
 //
 // The first error of a thread ends its function and fails the job: [Run] returns it, with the
-// line of the program, or of generated code. A null pointer, an address that is not shared
+// line of the program, or of generated code: that which Go's line directives name, of the innermost call that is
+// not made in a file called "<name>", as a generator calls the one that its helpers are in. A null pointer, an address that is not shared
 // memory, a free of what is not allocated are such errors.
 package rt

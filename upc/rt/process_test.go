@@ -75,3 +75,20 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 }
+
+// TestDocument: the smallest program of docs/compilers.md is the one that the example runs.
+func TestDocument(t *testing.T) {
+	example, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile("../../docs/compilers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(example), "\nfunc program(")
+	program, _, _ = strings.Cut(program, "\n}\n")
+	if program == "" || !strings.Contains(string(document), "\nfunc program("+program+"\n}\n```") {
+		t.Error("docs/compilers.md has another program than example_test.go")
+	}
+}

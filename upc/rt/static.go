@@ -16,9 +16,11 @@ const Star = -1
 // Object is a shared object with static storage duration, as its declaration says: generated
 // code registers one for each by Static.
 type Object struct {
-	Name  string
-	Size  int // of an element, bytes, at least 1
-	Block int // elements of a block, 0 for indefinite, or Star
+	Name string
+	Size int // of an element, bytes, at least 1
+	// Block is elements of a block, Star, or 0 for indefinite: all on thread 0, and each other thread has as much memory
+	// at the same address, which [MakePhaseless] leads to and UPC does not use.
+	Block int
 	Count int // elements, at least 1; of an array with THREADS in its dimension for each thread
 	// TimesThreads: THREADS is a factor of the dimension.
 	TimesThreads bool
