@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(envMain) != "" || os.Getenv(launch.EnvGuard) != "" || os.Getenv(launch.EnvDeputy) != "" {
 		os.Unsetenv(envMain)
-		answerGrace = time.Minute
+		launch.DefaultAnswerGrace = time.Minute
 		main()
 		return
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"os"
 	"strings"
@@ -19,9 +18,8 @@ func TestFlagsPage(t *testing.T) {
 		begin = "<!-- flags: written by go test ./cmd/gasrun -run TestFlagsPage -write -->\n"
 		end   = "\n<!-- end -->"
 	)
-	var help bytes.Buffer
-	usage(&help)
-	want := "\n```\n" + help.String()[strings.Index(help.String(), "\n  -n N")+1:] + "```\n"
+	help := gasrun(t, "-help").stdout
+	want := "\n```\n" + help[strings.Index(help, "\n  -n N")+1:] + "```\n"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ type Config struct {
 	// KillGrace is the time between SIGTERM (or a forwarded signal) and
 	// SIGKILL; 0 means 5 s. Negative means none.
 	KillGrace time.Duration
-	// AnswerGrace is the time ranks have to say where they wait; 0 means 2 s.
+	// AnswerGrace is the time ranks have to say where they wait; 0 means DefaultAnswerGrace.
 	AnswerGrace time.Duration
 	// Freeze lists ranks that stop before they run, for a debugger.
 	Freeze []int
@@ -147,6 +147,9 @@ type Config struct {
 	process func(rank int) (a sys.Activity, pid int, ok bool)
 }
 
+// DefaultAnswerGrace is Config.AnswerGrace where that is 0. Tests raise it for slow machines.
+var DefaultAnswerGrace = 2 * time.Second
+
 // EnsureDefaults replaces zero values by the defaults. It takes Segment from
 // ARGON_SEGMENT if that is a size; Validate complains if it is not.
 func (c *Config) EnsureDefaults() {
@@ -192,7 +195,7 @@ func (c *Config) EnsureDefaults() {
 		c.KillGrace = 5 * time.Second
 	}
 	if c.AnswerGrace == 0 {
-		c.AnswerGrace = 2 * time.Second
+		c.AnswerGrace = DefaultAnswerGrace
 	}
 	if c.Stall == (where.Stall{}) {
 		c.Stall = where.DefaultStall

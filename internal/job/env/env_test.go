@@ -221,7 +221,7 @@ func TestKnobsPage(t *testing.T) {
 // TestComplete: a variable for users says what there is to say, in one line of a
 // table, and names flags and fields that exist.
 func TestComplete(t *testing.T) {
-	program, config := read(t, "cmd", "gasrun", "main.go")+read(t, "cmd", "gasrun", "simulate.go")+read(t, "cmd", "gasrun", "traffic.go"), read(t, "gas", "config.go")
+	program, config := read(t, "launch", "main.go")+read(t, "launch", "simulate.go")+read(t, "launch", "traffic.go"), read(t, "gas", "config.go")
 	for _, v := range Vars {
 		for _, s := range []string{v.Meaning, v.Text, v.Range, v.Default, v.Also} {
 			if strings.ContainsAny(s, "|\n") {

@@ -63,7 +63,7 @@ var Vars = [...]Var{
 		Form:    number(1, 1<<24),
 	},
 	{
-		Name: "ARGON_CONDUIT", Readers: "conduits/boot internal/job/jobenv cmd/gasrun",
+		Name: "ARGON_CONDUIT", Readers: "conduits/boot internal/job/jobenv launch",
 		Meaning: "transport",
 		Text:    "Transport.",
 		Range:   "`shm`, `hybrid`, `udp`, `sim`, in a build with the tag `ofi` also `ofi` and `hybrid-ofi`, or one that the program registers",
@@ -373,7 +373,7 @@ var Vars = [...]Var{
 		Default: "0",
 	},
 	{
-		Name: "ARGON_RECORD", Readers: "conduits/boot cmd/gasrun",
+		Name: "ARGON_RECORD", Readers: "conduits/boot launch",
 		Meaning: "file for the traffic",
 		Text:    "File that gets what the ranks send, put and get, and what they wait for, for `gasrun -replay`; that of further jobs of the process gets .2, .3, .... Ranks of several processes have it from gasrun.",
 		Range:   "a file",
@@ -381,7 +381,7 @@ var Vars = [...]Var{
 		Form:    path,
 	},
 	{
-		Name: "ARGON_SIM", Group: "Simulation", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
+		Name: "ARGON_SIM", Group: "Simulation", Readers: "conduits/sim launch", Uses: sim, Strict: true,
 		Meaning: "options of the simulation",
 		Text:    "Options of a simulated job, such as `seed=7 topology=torus crash=2@50us`.",
 		Range:   "KEY=VALUE, separated by spaces or commas: `sim.ParseOptions`",
@@ -389,7 +389,7 @@ var Vars = [...]Var{
 		Also:    "`-sim`, `-seed`, `-machine`, `-topology`, `-queue`, `-fault`, `-limit`",
 	},
 	{
-		Name: "ARGON_SIM_TRACE", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
+		Name: "ARGON_SIM_TRACE", Readers: "conduits/sim launch", Uses: sim, Strict: true,
 		Meaning: "file for its trace",
 		Text:    "File that gets a line for each step of each message; those of further jobs of the process get .2, .3, ...",
 		Range:   "a file",
@@ -397,7 +397,7 @@ var Vars = [...]Var{
 		Form:    path,
 	},
 	{
-		Name: "ARGON_SIM_KEEP", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
+		Name: "ARGON_SIM_KEEP", Readers: "conduits/sim launch", Uses: sim, Strict: true,
 		Meaning: "file for its record",
 		Text:    "File that gets what a run needs to be repeated.",
 		Range:   "a file",

@@ -63,6 +63,7 @@ const (
 	forms                  // gas/*: made of what gas exports
 	languages              // upc/*: runtimes of compilers, which start ranks by gas
 	kit                    // test*, *test: what tests share, and packages of tests alone
+	command                // launch: gasrun as a function
 	program                // cmd/*, examples/*
 )
 
@@ -94,6 +95,8 @@ func layerOf(dir string) layer {
 		return user
 	case "internal/launch":
 		return tools
+	case "launch":
+		return command
 	}
 	switch first, _, _ := strings.Cut(dir, "/"); first {
 	case "conduits":
@@ -130,6 +133,8 @@ func mayImport(dir, target string, test, blank bool) string {
 		return ""
 	case to == program:
 		return "nothing imports a program"
+	case to == command && from != program:
+		return "starting jobs is the launcher's business"
 	case to == kit:
 		if test || from == kit {
 			return ""

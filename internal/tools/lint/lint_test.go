@@ -123,6 +123,8 @@ func TestRules(t *testing.T) {
 		{"boot names a conduit", "conduits/boot/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},
 		{"boot up", "conduits/boot/a.go", imports("./am"), "imports point down"},
 		{"boot's tests run the layers", "conduits/boot/a_test.go", imports("./am", "./barrier") + watched, ""},
+		{"gasrun by its function", "cmd/x/a.go", imports("./launch"), ""},
+		{"the runtime starts no gasrun", "gas/a.go", imports("./launch"), "the launcher's business"},
 		{"containers", "gas/dist/a.go", imports("./gas"), ""},
 		{"a language's runtime", "upc/rt/a.go", imports("./gas", "./extended", "./am"), ""},
 		{"a language under gas", "gas/dist/a.go", imports("./upc/rt"), "imports point down"},

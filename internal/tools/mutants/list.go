@@ -1255,7 +1255,7 @@ var mutants = []mutant{
 	{
 		name:   "gasrun-lossy-simulation",
 		defect: "gasrun takes a fault of datagrams for a network that has none",
-		file:   "cmd/gasrun/simulate.go", test: "cmd/gasrun ^TestBadSimulation$",
+		file:   "launch/simulate.go", test: "cmd/gasrun ^TestBadSimulation$",
 		old: ", o.Reliable()",
 		new: "",
 	},

@@ -1,4 +1,19 @@
-package main
+// Package launch is the command gasrun as a function, for a gasrun that knows conduits of
+// its own:
+//
+//	package main
+//
+//	import (
+//		_ "example.com/mine" // registers the conduit
+//
+//		"github.com/argon-go/argon/launch"
+//	)
+//
+//	func main() { launch.Main() }
+//
+// It starts jobs on each conduit that is registered with a conduits.Launch, argon's own
+// included. go doc github.com/argon-go/argon/cmd/gasrun says what it does.
+package launch
 
 import (
 	"context"
@@ -29,7 +44,9 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-func main() {
+// Main runs the command line of this process as gasrun does, and ends the process. It is to be
+// called first: processes that it starts for itself, on other hosts too, are this executable.
+func Main() {
 	if status, ok := launch.Helper(); ok {
 		os.Exit(status)
 	}
@@ -38,7 +55,7 @@ func main() {
 			launch.Report(os.Stderr, err)
 			os.Exit(jobenv.StatusFailed)
 		}
-		return
+		os.Exit(0)
 	}
 	if err := sys.StartError(); err != nil {
 		fmt.Fprintln(os.Stderr, "gasrun:", err)
@@ -49,10 +66,6 @@ func main() {
 
 // self is this executable, even if its file has been removed or replaced.
 const self = "/proc/self/exe"
-
-// answerGrace is the time that ranks have to say where they wait; 0 means that of
-// package launch. Tests have more of it for slow machines.
-var answerGrace time.Duration
 
 // options is the command line.
 type options struct {
@@ -158,7 +171,6 @@ kill -USR1 says where each rank waits, and the job goes on; Ctrl-C says it and e
 // parse reads the command line.
 func parse(args []string) (options, error) {
 	var o options
-	o.AnswerGrace = answerGrace
 	o.Conduit = os.Getenv(jobenv.Conduit)
 	size := "1"
 	f := flag.NewFlagSet("gasrun", flag.ContinueOnError)
