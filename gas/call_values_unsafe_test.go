@@ -311,25 +311,17 @@ func TestRoomIsLeft(t *testing.T) {
 		l.mu.Lock()
 		l.asked[7] = a
 		l.mu.Unlock()
-		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{leastApart}), 7, 0); err != nil {
-			return err
-		}
+		n.Must(n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{leastApart}), 7, 0))
 		if err := n.Wait(a.came.Load); err != nil || a.refused != "" {
 			return fmt.Errorf("room was refused: %s, %w", a.refused, err)
 		}
-		if err := n.Barrier(); err != nil { // both have made room
-			return err
-		}
-		if err := n.e.RequestShort(a.dst, handlerRun, unrun, 0, 0, 7); err != nil {
-			return err
-		}
-		if err := n.Wait(func() bool {
+		n.Must(n.Barrier()) // both have made room
+		n.Must(n.e.RequestShort(a.dst, handlerRun, unrun, 0, 0, 7))
+		n.Must(n.Wait(func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return len(l.rooms)+len(l.given) == 0 && n.promised.bytes.Load() == 0
-		}); err != nil {
-			return err
-		}
+		}))
 		return n.Barrier()
 	})
 }
@@ -360,15 +352,11 @@ func TestInventedSize(t *testing.T) {
 		l.mu.Lock()
 		l.asked[7] = a
 		l.mu.Unlock()
-		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{8, invented}), 7, 0); err != nil {
-			return err
-		}
+		n.Must(n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{8, invented}), 7, 0))
 		if err := n.Wait(a.came.Load); err != nil || a.refused == "" {
 			return fmt.Errorf("room for an argument of %d bytes: %w", uint64(invented), err)
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if len(l.rooms) != 0 || len(l.given) != 0 || n.promised.bytes.Load() != 0 {
@@ -429,25 +417,19 @@ func TestRoomIsCleared(t *testing.T) {
 			bulk.Clone(bytes.Repeat([]byte{0xA5}, size))
 		}
 		runtime.GC()
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		f, arg, l := callMarks.function, make([]byte, size), n.big()
 		v := f.arg.encoded(unsafe.Pointer(&arg), n.e.MaxMedium())
 		a := &asked{f: f, dst: 1 - n.Rank(), parts: len(v.apart)}
 		l.mu.Lock()
 		l.asked[7] = a
 		l.mu.Unlock()
-		if err := n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{size}), 7, 0); err != nil {
-			return err
-		}
+		n.Must(n.e.RequestMedium(a.dst, handlerAsk, bytesOf([]uint64{size}), 7, 0))
 		if err := n.Wait(a.came.Load); err != nil || a.refused != "" {
 			return fmt.Errorf("room was refused: %s, %w", a.refused, err)
 		}
 		s, i := n.calls.claim(f, a.dst)
-		if err := n.e.RequestMedium(a.dst, handlerRun, v.stream, f.index, i, s.use(), 7); err != nil {
-			return err
-		}
+		n.Must(n.e.RequestMedium(a.dst, handlerRun, v.stream, f.index, i, s.use(), 7))
 		if seen, err := (Future[int]{n: n, s: s, i: i, use: s.use()}).Wait(); err != nil || seen != 0 {
 			return fmt.Errorf("the function saw %d bytes of others (%v)", seen, err)
 		}
@@ -506,13 +488,9 @@ func TestForeignAnswers(t *testing.T) {
 				r := newRoom(1, [][]byte{make([]byte, 100)})
 				n.big().held[7] = r
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if n.Rank() == 2 {
-				if err := n.e.RequestShort(0, handlerPull, words[:]...); err != nil {
-					return err
-				}
+				n.Must(n.e.RequestShort(0, handlerPull, words[:]...))
 			}
 			text, err := "", error(nil)
 			if text = panicText(func() { err = n.Wait(func() bool { return n.big().held[7] == nil && n.Rank() == 0 }) }); strings.Contains(text, "malformed piece from rank 2") && n.big().held[7] != nil {

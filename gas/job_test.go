@@ -55,54 +55,28 @@ type account struct {
 
 // everything uses what the package has, on any number of ranks, and checks it.
 func everything(n *Node) error {
-	a, err := NewArray[account](n, 10*n.Size()+3, 4)
-	if err != nil {
-		return err
-	}
+	a := Must(NewArray[account](n, 10*n.Size()+3, 4))
 	for i, acc := range a.Local(n) {
 		acc.balance = int64(i)
 	}
-	total, err := New[int64](n)
-	if err != nil {
-		return err
-	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
+	total := Must(New[int64](n))
+	n.Must(n.Barrier())
 	// Money moves under locks and by calls; none is lost.
 	for k := range 300 {
 		i := (k*7 + n.Rank()*13) % a.Len()
 		l := LockAt(Field(a.At(i), func(a *account) *LockWord { return &a.lock }))
 		b := Field(a.At(i), func(a *account) *int64 { return &a.balance })
-		if err := l.Lock(n); err != nil {
-			return err
-		}
-		v, err := b.Get(n)
-		if err != nil {
-			return err
-		}
-		if err := b.Put(n, v-1); err != nil {
-			return err
-		}
-		if err := l.Unlock(n); err != nil {
-			return err
-		}
-		if _, err := FetchAdd(n, total.On(k%n.Size()), 1); err != nil {
-			return err
-		}
-		if _, err := callMoved.Call(n, a.Owner(i), Field(a.At(i), func(a *account) *int64 { return &a.moves })); err != nil {
-			return err
-		}
+		n.Must(l.Lock(n))
+		v := Must(b.Get(n))
+		n.Must(b.Put(n, v-1))
+		n.Must(l.Unlock(n))
+		Must(FetchAdd(n, total.On(k%n.Size()), 1))
+		Must(callMoved.Call(n, a.Owner(i), Field(a.At(i), func(a *account) *int64 { return &a.moves })))
 	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
+	n.Must(n.Barrier())
 	var sum, moved, counted int64
 	for i := range a.Len() {
-		acc, err := a.Get(n, i)
-		if err != nil {
-			return err
-		}
+		acc := Must(a.Get(n, i))
 		if acc.lock.state != 0 || acc.lock.tail != 0 {
 			return fmt.Errorf("account %d is left locked: %+v", i, acc.lock)
 		}
@@ -110,10 +84,7 @@ func everything(n *Node) error {
 		moved += acc.moves
 	}
 	for r := range n.Size() {
-		v, err := Load(n, total.On(r))
-		if err != nil {
-			return err
-		}
+		v := Must(Load(n, total.On(r)))
 		counted += v
 	}
 	want := int64(300 * n.Size())
@@ -121,55 +92,29 @@ func everything(n *Node) error {
 		return fmt.Errorf("sum %d of %d, moved %d, counted %d, want %d", sum, start, moved, counted, want)
 	}
 	// A long transfer, and memory freed by another rank.
-	p, err := Alloc[[1 << 10]uint32](n, 64)
-	if err != nil {
-		return err
-	}
-	box, err := New[Ptr[[1 << 10]uint32]](n)
-	if err != nil {
-		return err
-	}
-	if err := box.Put(n, p); err != nil {
-		return err
-	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
-	q, err := box.On((n.Rank() + 1) % n.Size()).Get(n)
-	if err != nil {
-		return err
-	}
+	p := Must(Alloc[[1 << 10]uint32](n, 64))
+	box := Must(New[Ptr[[1 << 10]uint32]](n))
+	n.Must(box.Put(n, p))
+	n.Must(n.Barrier())
+	q := Must(box.On((n.Rank() + 1) % n.Size()).Get(n))
 	src := make([][1 << 10]uint32, 64)
 	for i := range src {
 		for j := range src[i] {
 			src[i][j] = uint32(i*j + n.Rank())
 		}
 	}
-	h, err := q.PutSliceNB(n, src)
-	if err != nil {
-		return err
-	}
-	if err := n.Sync(h); err != nil {
-		return err
-	}
+	h := Must(q.PutSliceNB(n, src))
+	n.Must(n.Sync(h))
 	dst := make([][1 << 10]uint32, 64)
-	if err := q.GetSlice(n, dst); err != nil {
-		return err
-	}
+	n.Must(q.GetSlice(n, dst))
 	for i := range src {
 		if src[i] != dst[i] {
 			return fmt.Errorf("row %d differs", i)
 		}
 	}
-	if err := Free(n, q); err != nil {
-		return err
-	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
-	if err := wantErr(Free(n, p), ErrBadArg, "freed already"); err != nil {
-		return err
-	}
+	n.Must(Free(n, q))
+	n.Must(n.Barrier())
+	n.Must(wantErr(Free(n, p), ErrBadArg, "freed already"))
 	fmt.Println("checked")
 	return nil
 }
@@ -211,9 +156,7 @@ func TestEverythingInOneProcess(t *testing.T) {
 			return errors.New("a neighbour is left")
 		}
 		// A rank inside a called function sees no neighbours either.
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		return everything(n)
 	}); err != nil {
 		t.Errorf("without direct access: %v", err)

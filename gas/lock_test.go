@@ -20,14 +20,8 @@ func TestLockExcludes(t *testing.T) {
 	const goroutines, each = 3, 100
 	type pair struct{ a, b uint64 }
 	runN(t, 3, func(n *Node) error {
-		l, err := NewLock(n)
-		if err != nil {
-			return err
-		}
-		p, err := New[pair](n)
-		if err != nil {
-			return err
-		}
+		l := Must(NewLock(n))
+		p := Must(New[pair](n))
 		p = p.On(n.Size() - 1)
 		errc := make(chan error, 2*goroutines)
 		for range goroutines {
@@ -92,9 +86,7 @@ func TestLockExcludes(t *testing.T) {
 		if all != nil {
 			return all
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		want := uint64(n.Size() * goroutines * each)
 		if v, err := p.Get(n); err != nil || v.a != want {
 			return fmt.Errorf("%d rounds were counted, want %d (%v)", v.a, want, err)
@@ -108,10 +100,7 @@ func TestLockExcludes(t *testing.T) {
 
 func TestTryLock(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
-		l, err := NewLock(n)
-		if err != nil {
-			return err
-		}
+		l := Must(NewLock(n))
 		want := func(what string, got bool, err error, want bool) error {
 			if err != nil || got != want {
 				return fmt.Errorf("rank %d: %s: %v, %v; want %v", n.Rank(), what, got, err, want)
@@ -126,59 +115,33 @@ func TestTryLock(t *testing.T) {
 					take = l.TryLock
 				}
 				ok, err := take(n)
-				if err := want("first", ok, err, true); err != nil {
-					return err
-				}
+				n.Must(want("first", ok, err, true))
 				ok, err = l.TryLock(n)
-				if err := want("again", ok, err, false); err != nil {
-					return err
-				}
+				n.Must(want("again", ok, err, false))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if n.Rank() == 1 {
 				ok, err := l.TryLock(n)
-				if err := want("TryLock", ok, err, false); err != nil {
-					return err
-				}
+				n.Must(want("TryLock", ok, err, false))
 				ok, err = l.TryRLock(n)
-				if err := want("TryRLock", ok, err, !exclusively); err != nil {
-					return err
-				}
+				n.Must(want("TryRLock", ok, err, !exclusively))
 				if ok {
-					if err := wantErr(l.Unlock(n), ErrBadArg, "holds it shared"); err != nil {
-						return err
-					}
-					if err := l.RUnlock(n); err != nil {
-						return err
-					}
+					n.Must(wantErr(l.Unlock(n), ErrBadArg, "holds it shared"))
+					n.Must(l.RUnlock(n))
 				}
-				if err := wantErr(l.Unlock(n), ErrBadArg, "rank 1 does not hold it"); err != nil {
-					return err
-				}
-				if err := wantErr(l.RUnlock(n), ErrBadArg, "rank 1 does not hold it"); err != nil {
-					return err
-				}
+				n.Must(wantErr(l.Unlock(n), ErrBadArg, "rank 1 does not hold it"))
+				n.Must(wantErr(l.RUnlock(n), ErrBadArg, "rank 1 does not hold it"))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if n.Rank() == 0 {
 				drop := l.RUnlock
 				if exclusively {
-					if err := wantErr(l.RUnlock(n), ErrBadArg, "holds it exclusively"); err != nil {
-						return err
-					}
+					n.Must(wantErr(l.RUnlock(n), ErrBadArg, "holds it exclusively"))
 					drop = l.Unlock
 				}
-				if err := drop(n); err != nil {
-					return err
-				}
+				n.Must(drop(n))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 		}
 		return nil
 	})
@@ -191,31 +154,17 @@ func TestLockAt(t *testing.T) {
 		lock    LockWord
 	}
 	runN(t, 4, func(n *Node) error {
-		p, err := New[account](n)
-		if err != nil {
-			return err
-		}
+		p := Must(New[account](n))
 		for i := range 100 {
 			q := p.On((n.Rank() + i) % n.Size())
 			l := LockAt(Field(q, func(a *account) *LockWord { return &a.lock }))
 			b := Field(q, func(a *account) *int64 { return &a.balance })
-			if err := l.Lock(n); err != nil {
-				return err
-			}
-			v, err := b.Get(n)
-			if err != nil {
-				return err
-			}
-			if err := b.Put(n, v+1); err != nil {
-				return err
-			}
-			if err := l.Unlock(n); err != nil {
-				return err
-			}
+			n.Must(l.Lock(n))
+			v := Must(b.Get(n))
+			n.Must(b.Put(n, v+1))
+			n.Must(l.Unlock(n))
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		if v, err := p.Get(n); err != nil || v.balance != 100 {
 			return fmt.Errorf("%+v, %v", v, err)
 		}
@@ -227,18 +176,11 @@ func TestLockAt(t *testing.T) {
 func TestLockHolderFails(t *testing.T) {
 	var waiter error
 	err := Run(small(2), func(n *Node) error {
-		l, err := NewLock(n)
-		if err != nil {
-			return err
-		}
+		l := Must(NewLock(n))
 		if n.Rank() == 0 {
-			if err := l.Lock(n); err != nil {
-				return err
-			}
+			n.Must(l.Lock(n))
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		if n.Rank() == 0 {
 			return errors.New("gone with the lock")
 		}
@@ -285,9 +227,7 @@ func TestLeavingWithALock(t *testing.T) {
 					return nil // rank 1's is the failure
 				}
 				if ok {
-					if err := l.Unlock(n); err != nil {
-						return err
-					}
+					n.Must(l.Unlock(n))
 					n.Poll()
 				}
 			}
@@ -303,18 +243,11 @@ func TestLeavingWithALock(t *testing.T) {
 // place of a condition.
 func TestDeadlockNames(t *testing.T) {
 	err := Run(Config{Ranks: 2, Conduit: "sim"}, func(n *Node) error {
-		l, err := NewLock(n)
-		if err != nil {
-			return err
-		}
+		l := Must(NewLock(n))
 		if n.Rank() == 1 {
-			if err := l.Lock(n); err != nil {
-				return err
-			}
+			n.Must(l.Lock(n))
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		if n.Rank() == 1 {
 			return n.Wait(func() bool { return n.Size() == 0 })
 		}
@@ -335,33 +268,21 @@ func TestLockReleasedWhileEntered(t *testing.T) {
 	const locks = 200
 	var before, after int // releases when the other rank was not in the queue, and when it was
 	err := Run(Config{Conduit: "sim", Ranks: 2, SegmentSize: 1 << 20}, func(n *Node) error {
-		words, err := NewSlice[LockWord](n, locks)
-		if err != nil {
-			return err
-		}
+		words := Must(NewSlice[LockWord](n, locks))
 		var entry time.Duration // how long it takes, from the first lock
 		for i := range locks {
 			l := LockAt(words.On(0).Add(i))
 			if n.Rank() == 0 {
-				if err := l.Lock(n); err != nil {
-					return err
-				}
+				n.Must(l.Lock(n))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if n.Rank() == 1 {
-				if err := errors.Join(l.Lock(n), l.Unlock(n)); err != nil {
-					return err
-				}
+				n.Must(errors.Join(l.Lock(n), l.Unlock(n)))
 				continue
 			}
 			begun := n.Now()
 			for release := 2 * entry * time.Duration(i) / locks; ; n.Poll() {
-				w, err := l.Word().Get(n)
-				if err != nil {
-					return err
-				}
+				w := Must(l.Word().Get(n))
 				listed := w.tail != 0
 				if i == 0 && listed {
 					entry = n.Now() - begun
@@ -376,9 +297,7 @@ func TestLockReleasedWhileEntered(t *testing.T) {
 					break
 				}
 			}
-			if err := l.Unlock(n); err != nil {
-				return err
-			}
+			n.Must(l.Unlock(n))
 		}
 		return n.Barrier()
 	})
@@ -415,38 +334,24 @@ func TestLockOrder(t *testing.T) {
 		ranks   int
 	}{{"sim", 3}, {"sim", 40}, {"shm", 6}, {"udp", 6}} {
 		err := Run(Config{Conduit: c.conduit, Ranks: c.ranks, SegmentSize: 1 << 20}, func(n *Node) error {
-			l, err := NewLock(n)
-			if err != nil {
-				return err
-			}
-			turns, err := New[[2]int64](n) // holds begun, and shared ones under way
-			if err != nil {
-				return err
-			}
+			l := Must(NewLock(n))
+			turns := Must(New[[2]int64](n)) // holds begun, and shared ones under way
 			begun, inside := Field(turns.On(0), func(p *[2]int64) *int64 { return &p[0] }), Field(turns.On(0), func(p *[2]int64) *int64 { return &p[1] })
 			me := n.Rank()
 			shared := func(r int) bool { return r%5 == 2 || r%5 == 3 } // two neighbours
 			if me == 0 {
-				if err := l.Lock(n); err != nil {
-					return err
-				}
+				n.Must(l.Lock(n))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if me == 0 {
-				if err := entered(n, l, n.Size()-1); err != nil {
-					return err
-				}
+				n.Must(entered(n, l, n.Size()-1))
 				for range 1000 { // they wait for long
 					n.Poll()
 				}
 				return errors.Join(l.Unlock(n), n.Barrier())
 			}
 			if me > 1 {
-				if err := entered(n, l, me-1); err != nil {
-					return err
-				}
+				n.Must(entered(n, l, me-1))
 			}
 			ops := func() uint64 {
 				var s conduits.Stats
@@ -458,22 +363,15 @@ func TestLockOrder(t *testing.T) {
 			if shared(me) {
 				lock, unlock = l.RLock, l.RUnlock
 			}
-			if err := lock(n); err != nil {
-				return err
-			}
+			n.Must(lock(n))
 			used := ops() - before
-			turn, err := FetchAdd(n, begun, 1)
-			if err != nil {
-				return err
-			}
+			turn := Must(FetchAdd(n, begun, 1))
 			if first := me - 1; turn != int64(first) && !(shared(me) && (shared(me-1) && turn == int64(first-1) || shared(me+1) && turn == int64(first+1))) {
 				return fmt.Errorf("rank %d came as number %d, and has the lock as number %d", me, first, turn)
 			}
 			if mate := me + 5 - 2*(me%5); shared(me) && mate < n.Size() {
 				// Each of the two waits inside for the other one.
-				if _, err := FetchAdd(n, inside, 1); err != nil {
-					return err
-				}
+				Must(FetchAdd(n, inside, 1))
 				for k := int64(2 * (me/5 + 1)); ; n.Poll() {
 					if v, err := Load(n, inside); err != nil {
 						return err
@@ -483,9 +381,7 @@ func TestLockOrder(t *testing.T) {
 				}
 			}
 			before = ops()
-			if err := unlock(n); err != nil {
-				return err
-			}
+			n.Must(unlock(n))
 			if used += ops() - before; used > most {
 				return fmt.Errorf("rank %d has used %d operations for the lock, more than %d", me, used, most)
 			}
@@ -537,43 +433,23 @@ func init() {
 func TestLockWhileAway(t *testing.T) {
 	for _, conduit := range []string{"sim", "shm", "udp"} {
 		err := Run(Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 20}, func(n *Node) error {
-			p, err := New[nestedLock](n)
-			if err != nil {
-				return err
-			}
+			p := Must(New[nestedLock](n))
 			p = p.On(0)
 			l := LockAt(Field(p, func(w *nestedLock) *LockWord { return &w.lock }))
 			began := Field(p, func(w *nestedLock) *uint64 { return &w.began })
 			if n.Rank() == 0 {
-				if err := l.Lock(n); err != nil {
-					return err
-				}
+				n.Must(l.Lock(n))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			switch n.Rank() {
 			case 0:
-				if err := entered(n, l, 1); err != nil {
-					return err
-				}
-				f, err := lockThenAsk.Go(n, 1, p)
-				if err != nil {
-					return err
-				}
-				if _, err := WaitUntil(n, began, Ge, 1); err != nil {
-					return err
-				}
-				if err := errors.Join(l.Unlock(n), Store(n, began, 2)); err != nil {
-					return err
-				}
-				if _, err := f.Wait(); err != nil {
-					return err
-				}
+				n.Must(entered(n, l, 1))
+				f := Must(lockThenAsk.Go(n, 1, p))
+				Must(WaitUntil(n, began, Ge, 1))
+				n.Must(errors.Join(l.Unlock(n), Store(n, began, 2)))
+				Must(f.Wait())
 			case 1:
-				if err := errors.Join(l.Lock(n), l.Unlock(n)); err != nil {
-					return err
-				}
+				n.Must(errors.Join(l.Lock(n), l.Unlock(n)))
 			}
 			return n.Barrier()
 		})
@@ -588,34 +464,21 @@ func TestLockWaiterFails(t *testing.T) {
 	for _, conduit := range []string{"shm", "udp", "sim"} {
 		var holder, behind error
 		err := Run(Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 20}, func(n *Node) error {
-			l, err := NewLock(n)
-			if err != nil {
-				return err
-			}
+			l := Must(NewLock(n))
 			if n.Rank() == 0 {
-				if err := l.Lock(n); err != nil {
-					return err
-				}
+				n.Must(l.Lock(n))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			switch n.Rank() {
 			case 0:
-				if err := entered(n, l, 2); err != nil {
-					return err
-				}
-				if err := callerWaits.Send(n, 1, struct{}{}); err != nil {
-					return err
-				}
+				n.Must(entered(n, l, 2))
+				n.Must(callerWaits.Send(n, 1, struct{}{}))
 				holder = n.Wait(func() bool { return false })
 				return holder
 			case 1:
 				return l.Lock(n)
 			}
-			if err := entered(n, l, 1); err != nil {
-				return err
-			}
+			n.Must(entered(n, l, 1))
 			behind = l.Lock(n)
 			return behind
 		})
@@ -693,28 +556,20 @@ func TestLockSeeds(t *testing.T) {
 	for seed := range lockSeeds {
 		lockSeed.Store(uint64(seed))
 		err := Run(Config{Conduit: "lock-sim", Ranks: ranks, SegmentSize: 1 << 20}, func(n *Node) error {
-			p, err := New[lockedCount](n)
-			if err != nil {
-				return err
-			}
+			p := Must(New[lockedCount](n))
 			p = p.On(seed % ranks)
 			var tasks []Future[bool]
 			for i := range rounds {
 				k := (seed*7 + i*5 + n.Rank()*3) % 11
 				if k < 4 {
-					f, err := lockTask.Go(n, (n.Rank()+1+k)%ranks, p)
-					if err != nil {
-						return err
-					}
+					f := Must(lockTask.Go(n, (n.Rank()+1+k)%ranks, p))
 					tasks = append(tasks, f)
 				}
 				if err := countLocked(n, p, k%2 == 0); err != nil {
 					return fmt.Errorf("round %d: %w", i, err)
 				}
 			}
-			if _, err := WaitAll(tasks...); err != nil {
-				return err
-			}
+			Must(WaitAll(tasks...))
 			mine := 0
 			for i := range rounds {
 				k := (seed*7 + i*5 + n.Rank()*3) % 11
@@ -723,10 +578,7 @@ func TestLockSeeds(t *testing.T) {
 					mine++
 				}
 			}
-			want, err := AllReduce(n, mine, Sum)
-			if err != nil {
-				return err
-			}
+			want := Must(AllReduce(n, mine, Sum))
 			if c, err := p.Get(n); err != nil || c.a != int64(want) || c.b != c.a || c.lock.state != 0 || c.lock.tail != 0 {
 				return fmt.Errorf("%d rounds are counted as %+v (%w)", want, c, err)
 			}
@@ -746,40 +598,25 @@ func TestReadersMeet(t *testing.T) {
 	for seed := range lockSeeds {
 		lockSeed.Store(uint64(seed))
 		err := Run(Config{Conduit: "lock-sim", Ranks: ranks, SegmentSize: 1 << 20}, func(n *Node) error {
-			l, err := NewLock(n)
-			if err != nil {
-				return err
-			}
+			l := Must(NewLock(n))
 			inside, err := New[int64](n)
 			if err != nil {
 				return err
 			}
 			inside = inside.On(0)
 			if n.Rank() == 0 {
-				if err := l.Lock(n); err != nil {
-					return err
-				}
+				n.Must(l.Lock(n))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if n.Rank() == 0 {
-				if err := entered(n, l, -1); err != nil {
-					return err
-				}
+				n.Must(entered(n, l, -1))
 				return errors.Join(l.Unlock(n), n.Barrier())
 			}
 			for range n.Rank() - 1 { // some come when it has been given back
-				if _, err := Load(n, inside); err != nil {
-					return err
-				}
+				Must(Load(n, inside))
 			}
-			if err := l.RLock(n); err != nil {
-				return err
-			}
-			if _, err := FetchAdd(n, inside, 1); err != nil {
-				return err
-			}
+			n.Must(l.RLock(n))
+			Must(FetchAdd(n, inside, 1))
 			for v, looks := int64(0), 0; v < ranks-1; looks++ {
 				if v, err = Load(n, inside); err != nil {
 					return err
@@ -831,9 +668,7 @@ func TestReaderTurns(t *testing.T) {
 					return fmt.Errorf("round %d: %w", i, err)
 				}
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if left, err := w.Get(n); err != nil || left.state != 0 || left.tail != 0 {
 				return fmt.Errorf("%+v is left (%w)", left, err)
 			}

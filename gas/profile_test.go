@@ -22,28 +22,17 @@ var tripled = RegisterCall("gas test tripled", func(n *Node, v int) int { return
 
 // counted does what TestProfile knows the figures of.
 func counted(n *Node) error {
-	p, err := NewSlice[uint64](n, 32)
-	if err != nil {
-		return err
-	}
+	p := Must(NewSlice[uint64](n, 32))
 	next := p.On((n.Rank() + 1) % n.Size())
 	for i := range 100 {
-		if err := next.Put(n, uint64(i)); err != nil {
-			return err
-		}
+		n.Must(next.Put(n, uint64(i)))
 	}
-	if err := next.PutSlice(n, make([]uint64, 32)); err != nil {
-		return err
-	}
+	n.Must(next.PutSlice(n, make([]uint64, 32)))
 	for range 40 {
-		if _, err := next.Get(n); err != nil {
-			return err
-		}
+		Must(next.Get(n))
 	}
 	for range 30 {
-		if _, err := FetchAdd(n, next, 1); err != nil {
-			return err
-		}
+		Must(FetchAdd(n, next, 1))
 	}
 	for range 9 {
 		if v, err := tripled.Call(n, (n.Rank()+1)%n.Size(), 5); err != nil || v != 15 {
@@ -51,14 +40,10 @@ func counted(n *Node) error {
 		}
 	}
 	for range 20 {
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 	}
 	for range 7 {
-		if _, err := AllReduce(n, 1, Sum); err != nil {
-			return err
-		}
+		Must(AllReduce(n, 1, Sum))
 	}
 	return nil
 }
@@ -232,14 +217,10 @@ func TestProfileOfSplitBarriers(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if err := split(); err != nil {
-				return err
-			}
+			n.Must(split())
 		}
 		if n.Rank() == 1 {
-			if err := split(); err != nil {
-				return err
-			}
+			n.Must(split())
 		} else if err := n.Barrier(); err != nil {
 			return err
 		}

@@ -97,10 +97,7 @@ func TestBitmapModel(t *testing.T) {
 		length := rapid.SampledFrom([]int{0, 1, 63, 64, 65, 320, 1000, 20000}).Draw(t, "length")
 		seed := rapid.Uint64().Draw(t, "seed")
 		run := func(g gas.Group) error {
-			b, err := dist.NewBitmap(g, "model", length)
-			if err != nil {
-				return err
-			}
+			b := gas.Must(dist.NewBitmap(g, "model", length))
 			f := &flips{g, b, make([]bool, length)}
 			if first, end := b.Range(g.Rank()); b.Len() != length || (end-first+63)/64 != len(b.Words()) {
 				return fmt.Errorf("rank %d has bits %d to %d of %d in %d words", g.Rank(), first, end, b.Len(), len(b.Words()))
@@ -121,9 +118,7 @@ func TestBitmapModel(t *testing.T) {
 							}
 						}
 						slices.Sort(idx)
-						if err := f.do(op, slices.Compact(idx), rank); err != nil {
-							return err
-						}
+						g.Must(f.do(op, slices.Compact(idx), rank))
 					}
 				}
 				if err := f.compare(); err != nil {
@@ -135,9 +130,7 @@ func TestBitmapModel(t *testing.T) {
 				if v {
 					assign = b.Fill
 				}
-				if err := assign(); err != nil {
-					return err
-				}
+				g.Must(assign())
 				for i := range f.model {
 					f.model[i] = v
 				}
@@ -145,9 +138,7 @@ func TestBitmapModel(t *testing.T) {
 					return fmt.Errorf("all %v: %w", v, err)
 				}
 			}
-			if err := b.Delete(); err != nil {
-				return err
-			}
+			g.Must(b.Delete())
 			if _, err := b.Test(0); !errors.Is(err, gas.ErrNotReady) || !strings.Contains(err.Error(), `Test of bitmap "model"`) {
 				return fmt.Errorf("Test after Delete: %v", err)
 			}
@@ -167,43 +158,27 @@ func TestBitmapContended(t *testing.T) {
 		t.Run(conduit, func(t *testing.T) {
 			const length = 300
 			gastest.RunConfig(t, small(conduit, 3), func(n *gas.Node) error {
-				b, err := dist.NewBitmap(n, "contended", length)
-				if err != nil {
-					return err
-				}
+				b := gas.Must(dist.NewBitmap(n, "contended", length))
 				mine := 0
 				var idx []int
 				for i := range length {
 					i = (i*7 + n.Rank()*100) % length
 					if i%2 == 1 {
 						idx = append(idx, i)
-						if err := b.SetNBI((i + 1) % length); err != nil {
-							return err
-						}
+						n.Must(b.SetNBI((i + 1) % length))
 						continue
 					}
 					// Even ones are set without an answer, by odd i.
-					if _, err := b.Test(i); err != nil {
-						return err
-					}
+					gas.Must(b.Test(i))
 				}
-				if err := n.SyncImplicit(); err != nil {
-					return err
-				}
-				if err := b.SetAll(idx); err != nil {
-					return err
-				}
+				n.Must(n.SyncImplicit())
+				n.Must(b.SetAll(idx))
 				if k, err := b.Count(); err != nil || k != length {
 					return fmt.Errorf("%d bits are set, want %d (%v)", k, length, err)
 				}
-				if err := b.Reset(); err != nil {
-					return err
-				}
+				n.Must(b.Reset())
 				for i := range length {
-					was, err := b.Set((i + n.Rank()*50) % length)
-					if err != nil {
-						return err
-					}
+					was := gas.Must(b.Set((i + n.Rank()*50) % length))
 					if !was {
 						mine++
 					}
@@ -221,10 +196,7 @@ func TestBitmapContended(t *testing.T) {
 func TestBitmapMisuse(t *testing.T) {
 	on := func(fn func(b *dist.Bitmap) error) func(n *gas.Node) error {
 		return func(n *gas.Node) error {
-			b, err := dist.NewBitmap(n, "bits", 100)
-			if err != nil {
-				return err
-			}
+			b := gas.Must(dist.NewBitmap(n, "bits", 100))
 			return fn(b)
 		}
 	}

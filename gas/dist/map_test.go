@@ -297,35 +297,20 @@ func TestMapContended(t *testing.T) {
 				cfg := small(conduit, ranks)
 				cfg.Progress = progress
 				gastest.RunConfig(t, cfg, func(n *gas.Node) error {
-					m, err := dist.NewMap[string, int](n, "counts")
-					if err != nil {
-						return err
-					}
-					add, err := dist.NewUpdate(m, "add", func(e *dist.Entry[string, int], by int) int { *e.Value += by; return *e.Value })
-					if err != nil {
-						return err
-					}
+					m := gas.Must(dist.NewMap[string, int](n, "counts"))
+					add := gas.Must(dist.NewUpdate(m, "add", func(e *dist.Entry[string, int], by int) int { *e.Value += by; return *e.Value }))
 					last := map[string]int{}
 					for i := range each {
 						w := fmt.Sprint("word", (i+n.Rank())%words)
-						v, err := add.Call(w, 1)
-						if err != nil {
-							return err
-						}
+						v := gas.Must(add.Call(w, 1))
 						if v <= last[w] {
 							return fmt.Errorf("rank %d: %s is %d after %d", n.Rank(), w, v, last[w])
 						}
 						last[w] = v
-						if err := add.Push(w, 2); err != nil {
-							return err
-						}
+						n.Must(add.Push(w, 2))
 					}
-					if err := m.Flush(); err != nil {
-						return err
-					}
-					if err := n.Barrier(); err != nil {
-						return err
-					}
+					n.Must(m.Flush())
+					n.Must(n.Barrier())
 					for i := range words {
 						v, found, err := m.Get(fmt.Sprint("word", i))
 						if want := 3 * ranks * each / words; err != nil || !found || v != want {
@@ -342,12 +327,9 @@ func TestMapContended(t *testing.T) {
 // TestEntry: an update makes an entry, does not, or drops it, as it says.
 func TestEntry(t *testing.T) {
 	gastest.RunConfig(t, small("shm", 3), func(n *gas.Node) error {
-		m, err := dist.NewMap[int, string](n, "entries")
-		if err != nil {
-			return err
-		}
+		m := gas.Must(dist.NewMap[int, string](n, "entries"))
 		// Keeps an entry while its text is not empty.
-		set, err := dist.NewUpdate(m, "set", func(e *dist.Entry[int, string], text string) string {
+		set := gas.Must(dist.NewUpdate(m, "set", func(e *dist.Entry[int, string], text string) string {
 			before := *e.Value
 			if e.Found != (before != "") {
 				return "wrong"
@@ -355,17 +337,11 @@ func TestEntry(t *testing.T) {
 			*e.Value = text
 			e.Drop = text == ""
 			return fmt.Sprint(e.Key, before)
-		})
-		if err != nil {
-			return err
-		}
+		}))
 		for i := n.Rank(); i < 300; i += n.Size() {
 			before := ""
 			for _, text := range []string{"", "a", "bb", "", "", "c", ""} {
-				got, err := set.Call(i, text)
-				if err != nil {
-					return err
-				}
+				got := gas.Must(set.Call(i, text))
 				if want := fmt.Sprint(i, before); got != want {
 					return fmt.Errorf("entry %d was %q, want %q", i, got, want)
 				}
@@ -393,19 +369,10 @@ type padded struct {
 // TestEqualKeys: keys that are equal have one entry, whatever lies between their fields.
 func TestEqualKeys(t *testing.T) {
 	gastest.RunConfig(t, small("shm", 4), func(n *gas.Node) error {
-		m, err := dist.NewMap[padded, int](n, "padded")
-		if err != nil {
-			return err
-		}
-		raw, err := gas.Alloc[[16]byte](n, 1)
-		if err != nil {
-			return err
-		}
+		m := gas.Must(dist.NewMap[padded, int](n, "padded"))
+		raw := gas.Must(gas.Alloc[[16]byte](n, 1))
 		memory, _ := raw.Local(n)
-		at, err := gas.Cast[padded](raw)
-		if err != nil {
-			return err
-		}
+		at := gas.Must(gas.Cast[padded](raw))
 		key, _ := at.Local(n)
 		for i := range 200 {
 			for k := range memory {
@@ -415,9 +382,7 @@ func TestEqualKeys(t *testing.T) {
 			if v, found, err := m.Get(*key); err != nil || found != (v != 0) || found && v != 1+i%7 {
 				return fmt.Errorf("%v is %d, %v (%v)", *key, v, found, err)
 			}
-			if err := m.Put(*key, 1+i%7); err != nil {
-				return err
-			}
+			n.Must(m.Put(*key, 1+i%7))
 		}
 		if total, err := m.Total(); err != nil || total != 7 {
 			return fmt.Errorf("%d entries, want 7 (%v)", total, err)
@@ -430,18 +395,11 @@ func TestEqualKeys(t *testing.T) {
 func TestOwnership(t *testing.T) {
 	for _, ranks := range []int{1, 3} {
 		gastest.RunConfig(t, small("shm", ranks), func(n *gas.Node) error {
-			m, err := dist.NewMap[int, []int](n, "owned")
-			if err != nil {
-				return err
-			}
+			m := gas.Must(dist.NewMap[int, []int](n, "owned"))
 			for i := n.Rank(); i < 50; i += n.Size() {
 				v := []int{i}
-				if err := m.Put(i, v); err != nil {
-					return err
-				}
-				if err := m.PutAll([]int{i + 1000}, [][]int{v}); err != nil {
-					return err
-				}
+				n.Must(m.Put(i, v))
+				n.Must(m.PutAll([]int{i + 1000}, [][]int{v}))
 				v[0] = -1
 				for _, k := range []int{i, i + 1000, i} {
 					got, _, err := m.Get(k)
@@ -460,14 +418,8 @@ func TestOwnership(t *testing.T) {
 func TestSpread(t *testing.T) {
 	const ranks, count = 16, 16000
 	gastest.RunConfig(t, small("shm", 1), func(n *gas.Node) error {
-		numbers, err := dist.NewMap[uint64, int](n, "numbers")
-		if err != nil {
-			return err
-		}
-		texts, err := dist.NewMap[string, int](n, "texts")
-		if err != nil {
-			return err
-		}
+		numbers := gas.Must(dist.NewMap[uint64, int](n, "numbers"))
+		texts := gas.Must(dist.NewMap[string, int](n, "texts"))
 		for name, owner := range map[string]func(i int) int{
 			"consecutive": func(i int) int { return dist.OwnerAmong(numbers, uint64(i), ranks) },
 			"multiples":   func(i int) int { return dist.OwnerAmong(numbers, uint64(i)<<40, ranks) },
@@ -502,24 +454,16 @@ func TestMapMisuse(t *testing.T) {
 	one := func(n *gas.Node) (*dist.Map[int, int], error) { return dist.NewMap[int, int](n, "one") }
 	broken := func(fn func(m *dist.Map[int, int], u *dist.Update[int, int, int, int]) error) func(n *gas.Node) error {
 		return func(n *gas.Node) error {
-			m, err := one(n)
-			if err != nil {
-				return err
-			}
-			u, err := dist.NewUpdate(m, "breaks", func(e *dist.Entry[int, int], a int) int {
+			m := gas.Must(one(n))
+			u := gas.Must(dist.NewUpdate(m, "breaks", func(e *dist.Entry[int, int], a int) int {
 				if a == 1 {
 					panic("out of luck")
 				}
 				v, _, _ := m.Get(e.Key)
 				return v
-			})
-			if err != nil {
-				return err
-			}
+			}))
 			if n.Rank() == 0 {
-				if err := fn(m, u); err != nil {
-					return err
-				}
+				n.Must(fn(m, u))
 			}
 			return m.Delete()
 		}
@@ -669,31 +613,20 @@ func TestRankDies(t *testing.T) {
 // TestAllWhileChanging: the entries that stay are shown once, whatever comes and goes.
 func TestAllWhileChanging(t *testing.T) {
 	gastest.RunConfig(t, small("shm", 2), func(n *gas.Node) error {
-		m, err := dist.NewMap[int, int](n, "busy")
-		if err != nil {
-			return err
-		}
+		m := gas.Must(dist.NewMap[int, int](n, "busy"))
 		if n.Rank() == 0 {
 			for i := range 1000 {
-				if err := m.Put(i, i); err != nil {
-					return err
-				}
+				n.Must(m.Put(i, i))
 			}
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		seen := map[int]int{}
 		for k := range m.All() {
 			seen[k]++
 			// This rank deletes odd ones and puts others, also its own, from inside of the loop.
 			if k < 1000 && k%2 == 1 {
-				if _, err := m.Remove(k); err != nil {
-					return err
-				}
-				if err := m.Put(k+10000, 0); err != nil {
-					return err
-				}
+				gas.Must(m.Remove(k))
+				n.Must(m.Put(k+10000, 0))
 			}
 		}
 		for k := 0; k < 1000; k += 2 {
@@ -723,9 +656,7 @@ func TestCallsAllocate(t *testing.T) {
 				keys[m.Owner(k)] = k
 			}
 			for owner, key := range keys {
-				if err := m.Put(key, 1); err != nil {
-					return err
-				}
+				n.Must(m.Put(key, 1))
 				if k := testing.AllocsPerRun(200, func() {
 					v, _, failed := m.Get(key)
 					err = errors.Join(err, failed)
@@ -756,14 +687,9 @@ func TestNumbersDiffer(t *testing.T) {
 		if err == nil {
 			return errors.New("different calls agree")
 		}
-		third, err := dist.NewMap[int, int](n, "third")
-		if err != nil {
-			return err
-		}
+		third := gas.Must(dist.NewMap[int, int](n, "third"))
 		for key := range 20 {
-			if err := third.Put(key, n.Rank()); err != nil {
-				return err
-			}
+			n.Must(third.Put(key, n.Rank()))
 		}
 		total, err := third.Total()
 		if none, failed := m.Total(); total != 20 || none != 0 || err != nil || failed != nil {
@@ -786,21 +712,14 @@ func TestKeyWithNoStrings(t *testing.T) {
 		S  string
 	}
 	gastest.RunConfig(t, small("shm", 2), func(n *gas.Node) error {
-		m, err := dist.NewMap[key, int](n, "keys")
-		if err != nil {
-			return err
-		}
+		m := gas.Must(dist.NewMap[key, int](n, "keys"))
 		for i := range 100 {
 			k := key{inner{B: int8(i), C: -1}, fmt.Sprint(i)}
 			if n.Rank() == 0 {
-				if err := m.Put(k, i); err != nil {
-					return err
-				}
+				n.Must(m.Put(k, i))
 			}
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		for i := range 100 {
 			if v, ok, err := m.Get(key{inner{B: int8(i), C: -1}, fmt.Sprint(i)}); v != i || !ok || err != nil {
 				return fmt.Errorf("key %d: %d, %v, %w", i, v, ok, err)

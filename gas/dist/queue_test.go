@@ -61,21 +61,12 @@ func TestQueueModel(t *testing.T) {
 		start := rapid.SampledFrom([]uint32{0, math.MaxUint32, math.MaxUint32 - 5}).Draw(t, "start")
 		run := func(g gas.Group) error {
 			n := g.Node()
-			q, err := NewQueue[job](g, "jobs", capacity)
-			if err != nil {
-				return err
-			}
+			q := gas.Must(NewQueue[job](g, "jobs", capacity))
 			// Positions in rings are modulo 2^32.
 			q.safe = start
-			if err := gas.Store(n, q.ctl.Add(ringWord), uint64(start)<<32|uint64(start)); err != nil {
-				return err
-			}
-			if err := gas.Store(n, q.ctl.Add(copiedWord), uint64(start)); err != nil {
-				return err
-			}
-			if err := g.Barrier(); err != nil {
-				return err
-			}
+			g.Must(gas.Store(n, q.ctl.Add(ringWord), uint64(start)<<32|uint64(start)))
+			g.Must(gas.Store(n, q.ctl.Add(copiedWord), uint64(start)))
+			g.Must(g.Barrier())
 			for phase, items := range phases {
 				if err := onePhase(g, q, phase, items, left, slow[n.Rank()]); err != nil {
 					return fmt.Errorf("phase %d: %w", phase, err)
@@ -145,22 +136,14 @@ func TestQueueSpreads(t *testing.T) {
 			t.Run(fmt.Sprint(conduit, ranks), func(t *testing.T) {
 				var mostSteals uint64
 				gastest.RunConfig(t, gas.Config{Ranks: ranks, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error {
-					q, err := NewQueue[int64](n, "numbers", 0)
-					if err != nil {
-						return err
-					}
+					q := gas.Must(NewQueue[int64](n, "numbers", 0))
 					// Ranks that have had an item, counted on rank 0.
-					had, err := gas.New[int64](n)
-					if err != nil {
-						return err
-					}
+					had := gas.Must(gas.New[int64](n))
 					if n.Rank() == 0 {
-						if err := q.PushAll(make([]int64, 4*n.Size())); err != nil {
-							return err
-						}
+						n.Must(q.PushAll(make([]int64, 4*n.Size())))
 					}
 					first := true
-					err = q.Run(func(n *gas.Node, x int64) error {
+					n.Must(q.Run(func(n *gas.Node, x int64) error {
 						if first {
 							first = false
 							if err := gas.Add(n, had.On(0), 1); err != nil {
@@ -173,10 +156,7 @@ func TestQueueSpreads(t *testing.T) {
 						}
 						n.Poll()
 						return q.Push(x)
-					})
-					if err != nil {
-						return err
-					}
+					}))
 					if first {
 						return errors.New("this rank has had no item")
 					}
@@ -201,10 +181,7 @@ func TestQueueSpreads(t *testing.T) {
 // TestQueueMany is one tree of items on many simulated ranks.
 func TestQueueMany(t *testing.T) {
 	gastest.RunConfig(t, gas.Config{Ranks: 70, Conduit: "gastest", SegmentSize: 1 << 18}, func(n *gas.Node) error {
-		q, err := NewQueue[job](n, "jobs", 8)
-		if err != nil {
-			return err
-		}
+		q := gas.Must(NewQueue[job](n, "jobs", 8))
 		items := make([]int, n.Size())
 		items[69] = 100
 		return errors.Join(onePhase(n, q, 0, items, 6, 5), onePhase(n, q, 1, items, 0, 0), q.Delete())
@@ -245,13 +222,8 @@ func TestQueueMisuse(t *testing.T) {
 			return afterDelete(n, (*Queue[int]).Delete)
 		}},
 		"work fails": {"rank 1: enough", errEnough, func(n *gas.Node) error {
-			q, err := NewQueue[int](n, "jobs", 0)
-			if err != nil {
-				return err
-			}
-			if err := q.PushAll(make([]int, 100*(n.Rank()%2))); err != nil {
-				return err
-			}
+			q := gas.Must(NewQueue[int](n, "jobs", 0))
+			n.Must(q.PushAll(make([]int, 100*(n.Rank()%2))))
 			return q.Run(func(n *gas.Node, _ int) error {
 				if n.Rank() == 1 {
 					return errEnough
@@ -267,24 +239,17 @@ func TestQueueMisuse(t *testing.T) {
 			return q.Run(none)
 		}},
 		"returns in the middle": {"the rank's function returned during a barrier", nil, func(n *gas.Node) error {
-			q, err := NewQueue[int](n, "jobs", 0)
-			if err != nil {
-				return err
-			}
+			q := gas.Must(NewQueue[int](n, "jobs", 0))
 			// Rank 0 leaves with the item that it pushes when all ranks have come to the
 			// phase's first barrier, and it has passed.
 			if n.Rank() > 0 {
 				return q.Run(none)
 			}
-			if err := q.Push(1); err != nil {
-				return err
-			}
+			n.Must(q.Push(1))
 			if _, _, err := q.Pop(); err != nil {
 				return err
 			}
-			if err := n.BarrierNotify(); err != nil {
-				return err
-			}
+			n.Must(n.BarrierNotify())
 			q.gated = gateEntered
 			return q.pass(true)
 		}},
@@ -319,9 +284,7 @@ func TestQueueRankDies(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := q.PushAll(make([]int, 100)); err != nil {
-			return err
-		}
+		n.Must(q.PushAll(make([]int, 100)))
 		err = q.Run(func(_ *gas.Node, i int) error { return q.Push(i) }) // without end
 		if !errors.Is(err, gas.ErrPeer) {
 			t.Errorf("rank %d ended with %v", n.Rank(), err)
@@ -336,10 +299,7 @@ func TestQueueRankDies(t *testing.T) {
 // TestQueueAllocates: items that stay on their rank cost no allocation.
 func TestQueueAllocates(t *testing.T) {
 	gastest.RunConfig(t, gas.Config{Ranks: 1, SegmentSize: 1 << 20}, func(n *gas.Node) error {
-		q, err := NewQueue[job](n, "jobs", 0)
-		if err != nil {
-			return err
-		}
+		q := gas.Must(NewQueue[job](n, "jobs", 0))
 		var failed error
 		if a := testing.AllocsPerRun(1000, func() {
 			if err := errors.Join(q.Push(job{}), q.Push(job{})); err != nil {
@@ -364,14 +324,8 @@ func TestQueueAllocates(t *testing.T) {
 func TestQueueWaves(t *testing.T) {
 	const hold, first, then, last = 1, 2, 3, 4
 	gastest.RunConfig(t, gas.Config{Ranks: 4, Conduit: "shm", SegmentSize: 1 << 20}, func(n *gas.Node) error {
-		q, err := NewQueue[int](n, "steps", 0)
-		if err != nil {
-			return err
-		}
-		started, err := gas.New[int64](n) // by 1 << kind, on rank 0
-		if err != nil {
-			return err
-		}
+		q := gas.Must(NewQueue[int](n, "steps", 0))
+		started := gas.Must(gas.New[int64](n)) // by 1 << kind, on rank 0
 		// waitFor waits until cond of a word holds; no items are offered meanwhile.
 		waitFor := func(p gas.Ptr[uint64], cond func(v uint64) bool) error {
 			for {
@@ -384,15 +338,10 @@ func TestQueueWaves(t *testing.T) {
 		up := func(r int) gas.Ptr[uint64] { return q.ctl.On(0).Add(upWord + 3*(r-1) + 2) }
 		inFirstWave := func(v uint64) bool { return v >= 1 }
 		if n.Rank() == 2 {
-			if err := q.Push(hold); err != nil {
-				return err
-			}
+			n.Must(q.Push(hold))
 		}
-		flags, err := gas.Cast[uint64](started.On(0))
-		if err != nil {
-			return err
-		}
-		err = q.Run(func(n *gas.Node, kind int) error {
+		flags := gas.Must(gas.Cast[uint64](started.On(0)))
+		err := q.Run(func(n *gas.Node, kind int) error {
 			if _, err := gas.FetchOr(n, flags, 1<<kind); err != nil {
 				return err
 			}
@@ -431,25 +380,18 @@ func TestQueueWaves(t *testing.T) {
 func TestQueuePhases(t *testing.T) {
 	for _, conduit := range everywhere {
 		gastest.RunConfig(t, gas.Config{Ranks: 6, Conduit: conduit, SegmentSize: 1 << 20}, func(n *gas.Node) error {
-			q, err := NewQueue[int](n, "phases", 0)
-			if err != nil {
-				return err
-			}
+			q := gas.Must(NewQueue[int](n, "phases", 0))
 			for phase := range 30 {
 				if phase%n.Size() == n.Rank() {
-					if err := q.PushAll(slices.Repeat([]int{phase}, 20)); err != nil {
-						return err
-					}
+					n.Must(q.PushAll(slices.Repeat([]int{phase}, 20)))
 				}
-				if err := q.Run(func(n *gas.Node, of int) error {
+				n.Must(q.Run(func(n *gas.Node, of int) error {
 					if of != phase {
 						return fmt.Errorf("rank %d got an item of phase %d in phase %d", n.Rank(), of, phase)
 					}
 					n.Poll()
 					return nil
-				}); err != nil {
-					return err
-				}
+				}))
 			}
 			return q.Delete()
 		})
@@ -460,23 +402,16 @@ func TestQueuePhases(t *testing.T) {
 // for an earlier one, which copies still: the item that this one copies is not written over.
 func TestReleaseBetweenThieves(t *testing.T) {
 	err := gas.Run(gas.Config{Ranks: 1}, func(n *gas.Node) error {
-		q, err := NewQueue[uint64](n, "items", 4)
-		if err != nil {
-			return err
-		}
+		q := gas.Must(NewQueue[uint64](n, "items", 4))
 		for i := range uint64(20) { // of one rank alone nothing is offered
-			if err := q.Push(100 + i); err != nil {
-				return err
-			}
+			n.Must(q.Push(100 + i))
 		}
 		if moved, err := q.release(); moved != 4 || err != nil {
 			return fmt.Errorf("%d items are offered in a ring of 4 (%w)", moved, err)
 		}
 		ring, copied := q.ctl.Add(ringWord), q.ctl.Add(copiedWord)
 		// The first thief has claimed item 100 and copies it all the time.
-		if _, err := gas.FetchAdd(n, ring, 1); err != nil {
-			return err
-		}
+		gas.Must(gas.FetchAdd(n, ring, 1))
 		var failed error
 		q.between = func() { // the second one claims item 101 and has copied it
 			_, e := gas.FetchAdd(n, ring, 1)
@@ -491,9 +426,7 @@ func TestReleaseBetweenThieves(t *testing.T) {
 		}
 		// When it has copied it there is room for two.
 		q.between = nil
-		if _, err := gas.FetchAdd(n, copied, 1); err != nil {
-			return err
-		}
+		gas.Must(gas.FetchAdd(n, copied, 1))
 		if moved, err := q.release(); moved != 2 || err != nil {
 			return fmt.Errorf("%d items are offered in two places (%w)", moved, err)
 		}

@@ -105,34 +105,20 @@ func TestRowsModel(t *testing.T) {
 		}
 		run := func(g gas.Group) error {
 			first, end := part(g, len(want), cuts)
-			r, err := dist.NewRows(g, "rows", want[first:end])
-			if err != nil {
-				return err
-			}
-			if err := sameRows(g, r, want); err != nil {
-				return err
-			}
-			p, err := r.Permute(to[first:end])
-			if err != nil {
-				return err
-			}
+			r := gas.Must(dist.NewRows(g, "rows", want[first:end]))
+			g.Must(sameRows(g, r, want))
+			p := gas.Must(r.Permute(to[first:end]))
 			if err := sameRows(g, p, permuted); err != nil {
 				return fmt.Errorf("permuted: %w", err)
 			}
-			tr, err := dist.Transpose(r, cols)
-			if err != nil {
-				return err
-			}
+			tr := gas.Must(dist.Transpose(r, cols))
 			if err := sameRows(g, tr, transposed); err != nil {
 				return fmt.Errorf("transposed: %w", err)
 			}
 			// Each rank brings a run of the pairs, so that they come in order.
 			k := len(numbers) * g.Rank() / g.Size()
 			l := len(numbers) * (g.Rank() + 1) / g.Size()
-			of, err := dist.NewRowsOf(g, "pairs", len(want), numbers[k:l], values[k:l])
-			if err != nil {
-				return err
-			}
+			of := gas.Must(dist.NewRowsOf(g, "pairs", len(want), numbers[k:l], values[k:l]))
 			if err := sameRows(g, of, want); err != nil {
 				return fmt.Errorf("of pairs: %w", err)
 			}
@@ -206,14 +192,8 @@ func TestSparseModel(t *testing.T) {
 			return errors.Join(s.Delete(), tr.Delete())
 		}
 		gastest.RunConfig(t, small(conduit, ranks), func(n *gas.Node) error {
-			squares, err := vector(n, cols, func(i int) int64 { return int64(i*i + 1) })
-			if err != nil {
-				return err
-			}
-			numbers, err := vector(n, len(rows), func(i int) int64 { return int64(i + 1) })
-			if err != nil {
-				return err
-			}
+			squares := gas.Must(vector(n, cols, func(i int) int64 { return int64(i*i + 1) }))
+			numbers := gas.Must(vector(n, len(rows), func(i int) int64 { return int64(i + 1) }))
 			return dist.InGroups(n, groups, func(g gas.Group) error { return run(g, squares, numbers) })
 		})
 	})
@@ -340,14 +320,8 @@ func TestRowsMisuse(t *testing.T) {
 			return err
 		}},
 		"vector": {`Times: "entries" has 5 columns, the vector 4 elements`, gas.ErrBadArg, func(n *gas.Node) error {
-			r, err := dist.NewRows[dist.Nonzero[float64]](n, "entries", nil)
-			if err != nil {
-				return err
-			}
-			s, err := dist.NewSparse(r, 5)
-			if err != nil {
-				return err
-			}
+			r := gas.Must(dist.NewRows[dist.Nonzero[float64]](n, "entries", nil))
+			s := gas.Must(dist.NewSparse(r, 5))
 			x, err := gas.NewArray[float64](n, 4, gas.Blocked)
 			if err == nil {
 				_, err = s.Times(x)
@@ -379,30 +353,19 @@ func TestRowsMisuse(t *testing.T) {
 func TestManyTransfers(t *testing.T) {
 	const count = 70000
 	gastest.RunConfig(t, gas.Config{Ranks: 2, Conduit: "udp", SegmentSize: 8 << 20}, func(n *gas.Node) error {
-		r, err := dist.NewRows(n, "rows", [][]int32{{int32(n.Rank())}})
-		if err != nil {
-			return err
-		}
-		m, err := dist.NewMatrix[int32](n, "matrix", 4, count/2, 1, 1)
-		if err != nil {
-			return err
-		}
+		r := gas.Must(dist.NewRows(n, "rows", [][]int32{{int32(n.Rank())}}))
+		m := gas.Must(dist.NewMatrix[int32](n, "matrix", 4, count/2, 1, 1))
 		if n.Rank() == 0 {
 			idx := make([]int, count)
 			for i := range idx {
 				idx[i] = 1
 			}
-			rows, err := r.RowsAt(idx)
-			if err != nil {
-				return err
-			}
+			rows := gas.Must(r.RowsAt(idx))
 			if i := slices.IndexFunc(rows, func(row []int32) bool { return len(row) != 1 || row[0] != 1 }); i >= 0 {
 				return fmt.Errorf("row %d is %v", i, rows[i])
 			}
 			all := make([]int32, 4*(count/2))
-			if err := m.Get(dist.Rect{Rows: 4, Cols: count / 2}, all, 0); err != nil {
-				return err
-			}
+			n.Must(m.Get(dist.Rect{Rows: 4, Cols: count / 2}, all, 0))
 		}
 		return errors.Join(r.Delete(), m.Delete())
 	})

@@ -85,16 +85,11 @@ func TestWrongTeams(t *testing.T) {
 	}
 	for _, conduit := range []string{"shm", "gastest"} {
 		gastest.RunConfig(t, small(conduit, 3), func(n *gas.Node) error {
-			g, err := n.World().Split(n.Rank()-1, 0)
-			if err != nil {
-				return err
-			}
+			g := gas.Must(n.World().Split(n.Rank()-1, 0))
 			used := n.Usage().Used
 			want, kind := "on team nil, which Team.Split returns to a rank that is in none", gas.ErrBadArg
 			if g != nil {
-				if err := g.Delete(); err != nil {
-					return err
-				}
+				n.Must(g.Delete())
 				want, kind = "team 1 is closed", gas.ErrNotReady
 			}
 			for name, fn := range makers {

@@ -35,10 +35,7 @@ func TestMatrixModel(t *testing.T) {
 			}
 		}), 0, 8).Draw(t, "steps")
 		run := func(g gas.Group) error {
-			m, err := dist.NewMatrix[int32](g, "matrix", rows, cols, tileRows, tileCols)
-			if err != nil {
-				return err
-			}
+			m := gas.Must(dist.NewMatrix[int32](g, "matrix", rows, cols, tileRows, tileCols))
 			want := make([]int32, rows*cols)
 			for k, s := range steps {
 				stride := s.R.Cols + s.Beyond
@@ -48,9 +45,7 @@ func TestMatrixModel(t *testing.T) {
 				}
 				if s.Put {
 					if k%g.Size() == g.Rank() {
-						if err := m.Put(s.R, mem, stride); err != nil {
-							return err
-						}
+						g.Must(m.Put(s.R, mem, stride))
 					}
 				} else if err := m.Get(s.R, mem, stride); err != nil {
 					return err
@@ -68,13 +63,9 @@ func TestMatrixModel(t *testing.T) {
 						}
 					}
 				}
-				if err := g.Barrier(); err != nil {
-					return err
-				}
+				g.Must(g.Barrier())
 			}
-			if err := sameTiles(g, m, want); err != nil {
-				return err
-			}
+			g.Must(sameTiles(g, m, want))
 			return m.Delete()
 		}
 		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error { return dist.InGroups(n, groups, run) })

@@ -242,10 +242,7 @@ func (p *program) run() error {
 	return gas.Run(gas.Config{Conduit: p.conduit, Ranks: p.ranks, SegmentSize: 1 << 18}, func(n *gas.Node) error {
 		var g gas.Group = n
 		if p.team {
-			t, err := n.World().Split(0, n.Size()-n.Rank())
-			if err != nil {
-				return err
-			}
+			t := gas.Must(n.World().Split(0, n.Size()-n.Rank()))
 			defer t.Delete()
 			g = t
 		}
@@ -263,27 +260,20 @@ func (p *program) run() error {
 		if err != nil {
 			return err
 		}
-		w, err := window.New(g, at, len(own))
-		if err != nil {
-			return err
-		}
+		w := gas.Must(window.New(g, at, len(own)))
 		for i := range p.steps {
 			s := &p.steps[i]
 			if err := s.epoch(w, me); err != nil {
 				return fmt.Errorf("epoch %d: %w", i, err)
 			}
 			if s.way == byLock { // of which the target does not learn
-				if err := n.Barrier(); err != nil {
-					return err
-				}
+				n.Must(n.Barrier())
 			}
 			if !slices.Equal(own, s.after[me]) {
 				return fmt.Errorf("epoch %d: rank %d has %v, not %v", i, me, own, s.after[me])
 			}
 			if i+1 < len(p.steps) && p.steps[i+1].way == byLock { // for which the target need not be ready
-				if err := n.Barrier(); err != nil {
-					return err
-				}
+				n.Must(n.Barrier())
 			}
 		}
 		return w.Delete()
@@ -305,33 +295,21 @@ func TestLockExcludes(t *testing.T) {
 	const count, rounds = 33, 20
 	for _, conduit := range conduits {
 		gastest.RunConfig(t, gas.Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 18}, func(n *gas.Node) error {
-			p, err := gas.NewSlice[int64](n, count)
-			if err != nil {
-				return err
-			}
-			w, err := window.New(n, p, count)
-			if err != nil {
-				return err
-			}
+			p := gas.Must(gas.NewSlice[int64](n, count))
+			w := gas.Must(window.New(n, p, count))
 			own, got := make([]int64, count), make([]int64, count)
 			for i := range rounds {
 				for k := range own {
 					own[k] = int64(1000*n.Rank() + i)
 				}
 				to := i % n.Size()
-				if err := errors.Join(w.Lock(to), w.Put(to, 0, own[:count/2], gas.Shape{})); err != nil {
-					return err
-				}
+				n.Must(errors.Join(w.Lock(to), w.Put(to, 0, own[:count/2], gas.Shape{})))
 				for range 30 {
 					n.Poll()
 					runtime.Gosched()
 				}
-				if err := errors.Join(w.Put(to, count/2, own[count/2:], gas.Shape{}), w.Unlock(to)); err != nil {
-					return err
-				}
-				if err := errors.Join(w.LockShared(to), w.Get(to, 0, got, gas.Shape{}), w.Unlock(to)); err != nil {
-					return err
-				}
+				n.Must(errors.Join(w.Put(to, count/2, own[count/2:], gas.Shape{}), w.Unlock(to)))
+				n.Must(errors.Join(w.LockShared(to), w.Get(to, 0, got, gas.Shape{}), w.Unlock(to)))
 				if slices.Max(got) != slices.Min(got) {
 					return fmt.Errorf("round %d: two ranks' puts are mixed: %v", i, got)
 				}
@@ -359,20 +337,11 @@ func TestMisuse(t *testing.T) {
 			count = -1
 		}
 		_, err = window.New(n, p, count)
-		if err := wantErr(err, gas.ErrBadArg, []string{"rank 1 has no memory", "-1 elements"}[n.Rank()]); err != nil {
-			return err
-		}
-		w, err := window.New(n, p, 8)
-		if err != nil {
-			return err
-		}
+		n.Must(wantErr(err, gas.ErrBadArg, []string{"rank 1 has no memory", "-1 elements"}[n.Rank()]))
+		w := gas.Must(window.New(n, p, 8))
 		src := make([]int64, 4)
-		if err := wantErr(w.Put(1, 0, src, gas.Shape{}), gas.ErrNotReady, "outside of an epoch"); err != nil {
-			return err
-		}
-		if err := w.Fence(); err != nil {
-			return err
-		}
+		n.Must(wantErr(w.Put(1, 0, src, gas.Shape{}), gas.ErrNotReady, "outside of an epoch"))
+		n.Must(w.Fence())
 		for text, err := range map[string]error{
 			"at rank 2": w.Put(2, 0, src, gas.Shape{}),
 			"Put at displacement 5 of rank 1: 1 rows of 4": w.Put(1, 5, src, gas.Shape{}),
@@ -386,37 +355,21 @@ func TestMisuse(t *testing.T) {
 			"named twice":                                  w.Post(0, 0),
 			"Start at rank -1":                             w.Start(-1),
 		} {
-			if err := wantErr(err, gas.ErrBadArg, text); err != nil {
-				return err
-			}
+			n.Must(wantErr(err, gas.ErrBadArg, text))
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		if err := w.Lock(n.Rank()); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
+		n.Must(w.Lock(n.Rank()))
 		for text, err := range map[string]error{
 			"LockShared of rank": w.LockShared(n.Rank()),
 			"does not have":      w.Unlock(1 - n.Rank()),
 			"Put at rank":        w.Put(1-n.Rank(), 0, src, gas.Shape{}),
 		} {
-			if err := wantErr(err, gas.ErrNotReady, text); err != nil {
-				return err
-			}
+			n.Must(wantErr(err, gas.ErrNotReady, text))
 		}
-		if err := w.Unlock(n.Rank()); err != nil {
-			return err
-		}
-		if err := errors.Join(w.Post(0, 1), wantErr(w.Post(1), gas.ErrNotReady, "Post for ranks [1], before that for ranks [0 1]")); err != nil {
-			return err
-		}
-		if err := errors.Join(w.Start(1, 0), wantErr(w.Start(0), gas.ErrNotReady, "Start for ranks [0]"), w.Complete(), w.Wait()); err != nil {
-			return err
-		}
-		if err := w.Delete(); err != nil {
-			return err
-		}
+		n.Must(w.Unlock(n.Rank()))
+		n.Must(errors.Join(w.Post(0, 1), wantErr(w.Post(1), gas.ErrNotReady, "Post for ranks [1], before that for ranks [0 1]")))
+		n.Must(errors.Join(w.Start(1, 0), wantErr(w.Start(0), gas.ErrNotReady, "Start for ranks [0]"), w.Complete(), w.Wait()))
+		n.Must(w.Delete())
 		return wantErr(w.Fence(), gas.ErrNotReady, "deleted")
 	})
 	if err != nil {
@@ -428,10 +381,7 @@ func TestMisuse(t *testing.T) {
 func TestRankFails(t *testing.T) {
 	for _, conduit := range conduits {
 		err := gas.Run(gas.Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 18}, func(n *gas.Node) error {
-			w, err := window.New(n, gas.Ptr[int64]{}, 0)
-			if err != nil {
-				return err
-			}
+			w := gas.Must(window.New(n, gas.Ptr[int64]{}, 0))
 			switch n.Rank() {
 			case 0:
 				return w.Start(1)
