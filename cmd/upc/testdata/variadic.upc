@@ -65,6 +65,40 @@ static int deep(int n, ...) {
   va_end(ap);
   return b;
 }
+/* Structures and unions, of all sizes, from variables and from calls. */
+struct point { double x, y; };
+struct flag { char c; };
+struct big { int n, list[20]; const char *name; };
+union either { int i; double d; };
+typedef int (*function)(int, ...);
+static struct point point(double x, double y) { struct point p; p.x = x; p.y = y; return p; }
+static double shapes(const char *kinds, ...) {
+  va_list ap;
+  double s = 0;
+  struct point p, corner = {0, 0};
+  va_start(ap, kinds);
+  for (; *kinds; kinds++)
+    switch (*kinds) {
+    case 'p':
+      p = va_arg(ap, struct point);
+      s += (p.x - corner.x) * (p.y + corner.y);
+      corner = p;
+      break;
+    case 'y': s += va_arg(ap, struct point).y; break;
+    case 'c': s += va_arg(ap, struct flag).c; break;
+    case 'b': { struct big b = va_arg(ap, struct big); s += b.list[b.n] + strlen(b.name); b.n = 0; break; }
+    case 'e': s += va_arg(ap, union either).d; break;
+    case 'i': s += va_arg(ap, int); break;
+    case 'f': s += va_arg(ap, function)(2, 30, 40); break;
+    }
+  va_end(ap);
+  return s;
+}
+#ifdef __UPC__
+shared struct point far;
+#else
+static struct point far;
+#endif
 static int (*through)(int, ...) = sum;
 int main(void) {
   float f = 1.5f;
@@ -82,5 +116,17 @@ int main(void) {
   printf("%g %g\n", mixed("iuldsfp", -1, -1, -1L, f, "four", &pair, &h), mixed("p", (short *)NULL));
   for (i = 0; i < 2000000; i++) k += sum(2, i, 1) & 1; /* the stack has as much as before */
   printf("%d %d\n", k, deep(12, 1, 2));
+  {
+    struct big b = {3, {1, 2, 3, 400}, "big"};
+    struct flag x = {'x'};
+    union either e;
+    struct point p = {5, 6}, list[3] = {{1, 2}, {3, 4}, {8, 1}};
+    double s = 0;
+    e.d = 0.125;
+    far = point(100, 200);
+    printf("%g %g\n", shapes("ppp", p, list[2], point(1, -1)), shapes("cbiefy", x, b, 7, e, through, far));
+    for (i = 0; i < 3; i++) s += shapes("pip", list[i], b.n = i, point(shapes("p", list[(i + 1) % 3]), i));
+    printf("%g %d %d\n", s, b.n, b.list[3]);
+  }
   return 0;
 }

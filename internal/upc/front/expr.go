@@ -178,6 +178,8 @@ func (p *parser) unary() *Node {
 			}
 		}
 		return p.sizeof(t, p.star(of, t.pos))
+	case "__upc_va_arg":
+		return variableArgument(p)
 	}
 	return p.postfix()
 }
@@ -320,11 +322,45 @@ func (p *parser) call(f *Node, at Pos) *Node {
 	for _, l := range p.foralls {
 		l.Calls = true
 	}
+	if t := f.Type.Elem; t.Variadic && p.fn != nil && (f.Op != Decay || f.L.Op != Var || !f.L.Sym.Header) {
+		for i := len(t.Params); i < len(args); i++ {
+			args[i] = copied(p, args[i])
+		}
+	}
 	n := p.arguments(f, args, name, at)
 	if !bad(n) {
 		p.suspect(n)
 	}
 	return n
+}
+
+// structure reports whether t is a structure or union: as a variable argument it is a pointer to a copy.
+func structure(t *Type) bool { return t.Kind == Struct || t.Kind == Union }
+
+// copied is the pointer to a copy of the variable argument n, if that is a structure.
+func copied(p *parser, n *Node) *Node {
+	if bad(n) || !structure(n.Type) {
+		return n
+	}
+	p.literals++
+	s := &Sym{Name: "copy" + strconv.Itoa(p.literals), Pos: n.Pos, Type: n.Type.plain(), Storage: Local, Func: p.fn, Addressed: true}
+	p.fn.Locals = append(p.fn.Locals, s)
+	v := p.variable(s, n.Pos)
+	return p.address(&Node{Op: Compound, Pos: n.Pos, Type: s.Type, L: v, List: []*Node{p.assign(v, n, n.Pos, "initialization")}}, n.Pos)
+}
+
+// variableArgument reads __upc_va_arg(ap, type), the next argument in the list of words ap.
+func variableArgument(p *parser) *Node {
+	at := p.next().pos
+	p.expect("(")
+	list := p.incdec(p.assignment(), 1, true, at)
+	p.expect(",")
+	t := p.typeName()
+	p.expect(")")
+	if structure(t) {
+		return p.deref(p.deref(p.castTo(list, pointerTo(pointerTo(t)), at), at), at)
+	}
+	return p.deref(p.castTo(list, pointerTo(t), at), at)
 }
 
 // stringConstant reads adjacent string constants.
