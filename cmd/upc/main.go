@@ -58,6 +58,8 @@ Compiles programs of UPC 1.3: FILES end in .upc or .c.
               types, conversions and shared accesses), opt (what may be done with
               each loop), go (the Go, with a note of each loop's accesses)
   -race       have Go's race detector look; it takes strict accesses for races
+  -races      have the program look for its own data races where it is simulated; -seeds
+              does without -races=false
   -tags LIST  build tags of the runtime, such as ofi
   -segment N  shared memory of each thread, such as 64M or 2G (default ARGON_SEGMENT,
               or 64M): shared variables that have no room there are errors, and run
@@ -74,7 +76,7 @@ otherwise:
   -conduit C  transport: shm, udp, hybrid, sim, and with -tags ofi ofi and hybrid-ofi;
               the program runs under gasrun
   -seeds N    simulate the program with seeds 1 to N, and stop at one with which it
-              fails: it prints how to do the same again
+              fails, or has a data race: it prints how to do the same again
   -gasrun F   more flags of gasrun, separated by spaces, such as "-seed 7"
 
 Exit status: that of the program; 1 if it has errors; 2 for bad arguments.
@@ -96,7 +98,7 @@ type options struct {
 	include, define list
 	conduit, gasrun string
 	segment         uint64 // bytes; 0 for the default
-	race            bool
+	race, races     bool
 	tags            string
 	seeds           int
 	files, args     []string
@@ -144,6 +146,7 @@ func parse(args []string) (o options, err error) {
 	f.Var(&o.define, "D", "")
 	f.StringVar(&o.conduit, "conduit", "", "")
 	f.BoolVar(&o.race, "race", false, "")
+	f.BoolVar(&o.races, "races", false, "")
 	f.StringVar(&o.tags, "tags", "", "")
 	f.IntVar(&o.seeds, "seeds", 0, "")
 	f.StringVar(&o.gasrun, "gasrun", "", "")
@@ -163,6 +166,7 @@ func parse(args []string) (o options, err error) {
 	}
 	o.args = rest
 	var wrong error
+	looks := o.seeds > 0
 	f.Visit(func(f *flag.Flag) {
 		n, _ := strconv.Atoi(f.Value.String())
 		switch {
@@ -172,8 +176,11 @@ func parse(args []string) (o options, err error) {
 			wrong = fmt.Errorf("-T %d: there are at most %d threads", n, rt.MaxThreads)
 		case f.Name == "seeds" && n < 1:
 			wrong = fmt.Errorf("-seeds %d: a number of seeds is at least 1", n)
+		case f.Name == "races":
+			looks = o.races
 		}
 	})
+	o.races = looks
 	for _, d := range o.define {
 		if !macro.MatchString(d) {
 			wrong = fmt.Errorf("-D %s: a macro's name is an identifier", d)
@@ -264,6 +271,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return fail(err)
 	}
 	flags := []string{"-tags=" + o.tags}
+	if o.races {
+		flags[0] += ",upcraces"
+	}
 	if o.race {
 		flags = append(flags, "-race")
 	}
@@ -320,7 +330,7 @@ func compile(o *options) (files map[string]gen.File, warnings front.Errors, err 
 		return nil, warnings, nil
 	}
 	o.units = linked(o.units, members)
-	files, err = gen.Program(o.units, gen.Options{Threads: o.threads, Source: source, Segment: o.segment, Notes: o.pass == "go"})
+	files, err = gen.Program(o.units, gen.Options{Threads: o.threads, Source: source, Segment: o.segment, Notes: o.pass == "go", Checked: o.races})
 	if errors.As(err, &errs) {
 		for _, e := range errs {
 			for _, u := range o.units {
@@ -375,6 +385,9 @@ func buildLocated(dir, out string, files map[string]gen.File, stderr io.Writer, 
 	return goBuild(dir, out, ".", stderr, append([]string{"-overlay", list}, flags...)...)
 }
 
+// notes begins the line with which a program says what races it has not looked for.
+const notes = "argon: upc: races: "
+
 // search simulates the program with one seed after another until it fails. Messages take
 // longer by up to two microseconds, so that seeds differ.
 func search(o *options, program string, stdout, stderr io.Writer) int {
@@ -383,6 +396,7 @@ func search(o *options, program string, stdout, stderr io.Writer) int {
 		how += " ARGON_SIM_FILES=memory"
 	}
 	input := &recording{from: os.Stdin}
+	note := "" // of a search for races that was not complete
 	for s := 1; s <= o.seeds; s++ {
 		c := exec.Command(program, o.args...)
 		seed := fmt.Sprintf("ARGON_SIM=seed=%d,jitter=2us", s)
@@ -391,6 +405,9 @@ func search(o *options, program string, stdout, stderr io.Writer) int {
 		c.Stdout, c.Stderr = &out, &out
 		err := input.run(c)
 		if err == nil {
+			if _, rest, ok := strings.Cut(out.String(), notes); ok && note == "" {
+				note, _, _ = strings.Cut(notes+rest, "\n")
+			}
 			continue
 		}
 		stdout.Write(out.Bytes())
@@ -398,6 +415,9 @@ func search(o *options, program string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	fmt.Fprintf(stdout, "no failure with %d seeds\n", o.seeds)
+	if note != "" {
+		fmt.Fprintln(stdout, note)
+	}
 	return 0
 }
 

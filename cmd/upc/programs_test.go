@@ -29,6 +29,7 @@ const threads = 4
 type bundle struct {
 	dir   string
 	names []string
+	races bool // the programs look for their own
 }
 
 func newBundle(t *testing.T) *bundle {
@@ -78,7 +79,7 @@ func moduleDir(tb testing.TB) string {
 // add compiles a program for so many threads, or any number if 0.
 func (b *bundle) add(t *testing.T, name string, threads int, sources ...string) {
 	t.Helper()
-	files, warnings, err := compile(&options{files: sources, threads: threads})
+	files, warnings, err := compile(&options{files: sources, threads: threads, races: b.races})
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return

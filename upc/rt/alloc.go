@@ -104,7 +104,17 @@ func (t *Thread) GlobalAlloc(count, size uint64) Phaseless {
 	if err != nil {
 		return t.null(err, what, count, size)
 	}
+	if checked {
+		allocated(t, segment.NLA(a), n)
+	}
 	return MakePhaseless(0, segment.NLA(a))
+}
+
+// allocated has the detector forget what was at n bytes of each thread.
+func allocated(t *Thread, at segment.NLA, n uint64) {
+	for i := range t.threads {
+		t.races.Allocated(uint64(MakePhaseless(i, at)), n)
+	}
 }
 
 func (t *Thread) askAlloc(n uint64) (uint64, error) {
@@ -134,6 +144,9 @@ func (t *Thread) AllAlloc(count, size uint64) Phaseless {
 		var a segment.NLA
 		a, failed = t.heap.Alloc(n, 0)
 		r.at = uint64(a)
+		if checked {
+			allocated(t, a, n)
+		}
 	}
 	r, err := gas.Broadcast(t.n, 0, r)
 	t.must(err)
@@ -161,6 +174,9 @@ func (t *Thread) Alloc(size uint64) Phaseless {
 	p, err := gas.Alloc[byte](t.n, int((size+granule-1)&^(granule-1)))
 	if err != nil {
 		return t.null(err, what, size)
+	}
+	if checked {
+		t.races.Allocated(p.Uint64(), size)
 	}
 	return Phaseless(p.Uint64())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/upc/races"
 )
 
 // AtomicType is upc_type_t (7.3.2), as far as atomic domains have the type (7.6.2). The values
@@ -162,11 +163,24 @@ func Atomic[T Scalar](t *Thread, d Domain, strict bool, op Op, p Phaseless, a, b
 	if strict {
 		t.Fence()
 	}
+	if checked {
+		k := races.AtomicWrites
+		if op == OpGet {
+			k = races.AtomicReads
+		}
+		saw(t, p, o.typ.size(), k)
+		if strict {
+			t.races.Release(t.me, uint64(p))
+		}
+	}
 	old := operate(t, o.typ, op, p, a, b)
 	t.x.Wake(p.Thread())
 	if strict {
 		t.x.Fence()
 		t.n.Poll()
+		if checked {
+			t.races.Acquire(t.me, uint64(p))
+		}
 	}
 	return old
 }

@@ -42,6 +42,9 @@ func (t *Thread) notify(id uint32, f barrier.Flags) {
 		t.must(errs.NotReady("upc: upc_notify, or upc_barrier, after an upc_notify without its upc_wait"))
 	}
 	t.Fence()
+	if checked {
+		t.races.Notify(t.me)
+	}
 	t.must(t.n.Layers().Barriers.Notify(id, f))
 	t.gave, t.named = id, f&barrier.Anonymous == 0
 	t.notified = true
@@ -56,6 +59,9 @@ func (t *Thread) wait(id uint32, f barrier.Flags) {
 	}
 	t.notified = false
 	t.x.Fence()
+	if checked {
+		t.races.Wait(t.me)
+	}
 }
 
 // given is what a thread has given a barrier, and where: the text of a place in the program.

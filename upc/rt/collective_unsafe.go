@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/upc/races"
 )
 
 // SyncFlags is upc_flag_t (UPC 1.3, 7.3.3 and 7.3.4): when a collective call may touch memory.
@@ -32,9 +33,9 @@ const (
 	outSync = OutAllSync | OutMySync | OutNoSync
 )
 
-// begin is the entry into a collective call. others: the call touches memory of threads that
-// need not have entered it, so that MySync is AllSync.
-func (t *Thread) begin(what string, f SyncFlags, others bool) {
+// arrive is the entry into a call that all threads make. others: the call touches memory of threads
+// that need not have entered it, so that MySync is AllSync.
+func arrive(t *Thread, what string, f SyncFlags, others bool) {
 	t.together(what)
 	in, out := f&inSync, f&outSync
 	if in&(in-1) != 0 || out&(out-1) != 0 || f&^(inSync|outSync) != 0 {
@@ -46,16 +47,44 @@ func (t *Thread) begin(what string, f SyncFlags, others bool) {
 	}
 }
 
-// finishCall is the return from a collective call.
-func (t *Thread) finishCall(f SyncFlags, others bool) {
+// depart is the return from it.
+func depart(t *Thread, f SyncFlags, others bool) {
 	if out := f & outSync; out == 0 || out == OutAllSync || others && out == OutMySync {
 		t.meet()
 	}
 	t.x.Fence()
 }
 
-// mine is n bytes of the calling thread's memory at the address of p.
-func (t *Thread) mine(p Phaseless, n int) []byte { return t.memory(MakePhaseless(t.me, p.Addr()), n) }
+// begin is arrive for a collective call.
+func (t *Thread) begin(what string, f SyncFlags, others bool) {
+	arrive(t, what, f, others)
+	if checked {
+		t.races.Enter(t.me, f&InNoSync == 0)
+	}
+}
+
+// allThreads have the data of a collective call, in place of one.
+const allThreads = -1
+
+// finishCall is depart for one that brings data from a thread to a thread.
+func (t *Thread) finishCall(f SyncFlags, from, to int, others bool) {
+	if checked {
+		low, high := from, from+1
+		switch {
+		case f&OutNoSync != 0 || to != allThreads && to != t.me:
+			low, high = 0, 0
+		case from == allThreads:
+			low, high = 0, t.threads
+		}
+		t.races.Leave(t.me, low, high)
+	}
+	depart(t, f, others)
+}
+
+// mine is n bytes of the calling thread's memory at the address of p, for a collective call.
+func (t *Thread) mine(p Phaseless, n int, k races.Access) []byte {
+	return own(t, MakePhaseless(t.me, p.Addr()), n, k)
+}
 
 // blocks is the size of one block of n bytes for each thread.
 func (t *Thread) blocks(n int) int {
@@ -65,38 +94,38 @@ func (t *Thread) blocks(n int) int {
 	return n * t.threads
 }
 
-// at is n bytes at p if they are the calling thread's.
-func (t *Thread) at(p Phaseless, n int) []byte {
+// at is own if the bytes are the calling thread's.
+func (t *Thread) at(p Phaseless, n int, k races.Access) []byte {
 	if p.Thread() != t.me {
 		return nil
 	}
-	return t.memory(p, n)
+	return own(t, p, n, k)
 }
 
 // AllBroadcast is upc_all_broadcast (7.4.2.1): n bytes at src go to dst, of the type
 // shared [n] char[n*THREADS].
 func (t *Thread) AllBroadcast(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_broadcast", f, false)
-	own := t.mine(dst, n)
-	bulk.Copy(own, t.at(src, n))
+	own := t.mine(dst, n, races.Writes)
+	bulk.Copy(own, t.at(src, n, races.Reads))
 	t.must(gas.BroadcastSlice(t.n, src.Thread(), own))
-	t.finishCall(f, false)
+	t.finishCall(f, src.Thread(), allThreads, false)
 }
 
 // AllScatter is upc_all_scatter (7.4.2.2): block i of src, shared [] char[n*THREADS], goes to
 // thread i's part of dst, shared [n] char[n*THREADS].
 func (t *Thread) AllScatter(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_scatter", f, false)
-	t.must(gas.ScatterSlice(t.n, src.Thread(), t.at(src, t.blocks(n)), t.mine(dst, n)))
-	t.finishCall(f, false)
+	t.must(gas.ScatterSlice(t.n, src.Thread(), t.at(src, t.blocks(n), races.Reads), t.mine(dst, n, races.Writes)))
+	t.finishCall(f, src.Thread(), allThreads, false)
 }
 
 // AllGather is upc_all_gather (7.4.2.3): thread i's part of src, shared [n] char[n*THREADS],
 // becomes block i of dst, shared [] char[n*THREADS].
 func (t *Thread) AllGather(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_gather", f, false)
-	t.must(gas.GatherSlice(t.n, dst.Thread(), t.mine(src, n), t.at(dst, t.blocks(n))))
-	t.finishCall(f, false)
+	t.must(gas.GatherSlice(t.n, dst.Thread(), t.mine(src, n, races.Reads), t.at(dst, t.blocks(n), races.Writes)))
+	t.finishCall(f, allThreads, dst.Thread(), false)
 }
 
 // AllGatherAll is upc_all_gather_all (7.4.2.4): thread i's part of src, shared [n]
@@ -104,16 +133,16 @@ func (t *Thread) AllGather(dst, src Phaseless, n int, f SyncFlags) {
 // char[n*THREADS*THREADS].
 func (t *Thread) AllGatherAll(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_gather_all", f, false)
-	t.must(gas.AllGatherSlice(t.n, t.mine(src, n), t.mine(dst, t.blocks(n))))
-	t.finishCall(f, false)
+	t.must(gas.AllGatherSlice(t.n, t.mine(src, n, races.Reads), t.mine(dst, t.blocks(n), races.Writes)))
+	t.finishCall(f, allThreads, allThreads, false)
 }
 
 // AllExchange is upc_all_exchange (7.4.2.5): block i of thread j's part of src becomes block j
 // of thread i's part of dst; both are shared [n*THREADS] char[n*THREADS*THREADS].
 func (t *Thread) AllExchange(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_exchange", f, false)
-	t.must(gas.AllToAll(t.n, t.mine(src, t.blocks(n)), t.mine(dst, t.blocks(n))))
-	t.finishCall(f, false)
+	t.must(gas.AllToAll(t.n, t.mine(src, t.blocks(n), races.Reads), t.mine(dst, t.blocks(n), races.Writes)))
+	t.finishCall(f, allThreads, allThreads, false)
 }
 
 // AllPermute is upc_all_permute (7.4.2.6): thread i's part of src goes to thread perm[i]'s part
@@ -124,8 +153,9 @@ func (t *Thread) AllPermute(dst, src, perm Phaseless, n int, f SyncFlags) {
 	if uint(to) >= uint(t.threads) {
 		t.must(errs.BadArg("upc: upc_all_permute: perm[%d] is %d: there are %d threads", t.me, to, t.threads))
 	}
-	t.must(t.x.Put(to, dst.Addr(), t.mine(src, n)))
-	t.finishCall(f, true)
+	saw(t, MakePhaseless(to, dst.Addr()), n, races.Writes)
+	t.must(t.x.Put(to, dst.Addr(), t.mine(src, n, races.Reads)))
+	t.finishCall(f, allThreads, allThreads, true)
 }
 
 // Op is upc_op_t (7.3.1): an operation of the library, or a set of them. The values are those of
@@ -273,6 +303,7 @@ func (a some[T]) with(b some[T], c func(a, b T) T) some[T] {
 func totals[T Scalar](t *Thread, all []piece, c func(a, b T) T) []T {
 	sums := make([]T, 0, len(all))
 	for _, p := range all {
+		saw(t, p.at, p.count*int(unsafe.Sizeof(*new(T))), races.Reads)
 		s := LocalSlice[T](t, p.at, p.count)
 		sum := s[0]
 		for _, v := range s[1:] {
@@ -312,7 +343,7 @@ func AllReduce[T Scalar](t *Thread, dst Phaseless, src Phased, op Op, total, blo
 	if t.me == dst.Thread() && result.there != 0 {
 		Put(t, dst, result.value)
 	}
-	t.finishCall(f, false)
+	t.finishCall(f, allThreads, dst.Thread(), false)
 }
 
 // inOrder lists the threads' blocks of an array that begins at p, in the array's order.
@@ -360,7 +391,7 @@ func AllPrefixReduce[T Scalar](t *Thread, dst, src Phased, op Op, total, block i
 		}
 		t.MemPut(to, Bytes(unsafe.Pointer(unsafe.SliceData(out)), len(out)*size))
 	}
-	t.finishCall(f, true)
+	t.finishCall(f, allThreads, allThreads, true)
 }
 
 // AllSort is upc_all_sort (UPC Collective Operations Specifications 1.0, 4.3.4; 1.3 has none):
@@ -371,7 +402,7 @@ func (t *Thread) AllSort(p Phased, size, total, block int, compare func(a, b Pha
 	t.begin("upc_all_sort", f, true)
 	var mine []byte
 	for _, q := range t.pieces(p, t.me, total, block, size) {
-		mine = append(mine, t.memory(q.at, q.count*size)...)
+		mine = append(mine, own(t, q.at, q.count*size, races.Reads)...)
 	}
 	all, err := gas.AllGatherV(t.n, mine)
 	t.must(err)
@@ -392,11 +423,11 @@ func (t *Thread) AllSort(p Phased, size, total, block int, compare func(a, b Pha
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return compare(whole.AddLocal(a, size), whole.AddLocal(b, size)) })
 	for _, q := range t.pieces(p, t.me, total, block, size) {
-		to := t.memory(q.at, q.count*size)
+		to := own(t, q.at, q.count*size, races.Writes)
 		for i := range q.count {
 			bulk.Copy(to[i*size:], elements[order[q.index+i]*size:][:size])
 		}
 	}
 	t.Free(whole)
-	t.finishCall(f, true)
+	t.finishCall(f, allThreads, allThreads, true)
 }

@@ -1,6 +1,9 @@
 package rt
 
-import "github.com/argon-go/argon/extended"
+import (
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/internal/upc/races"
+)
 
 // MemCpy is upc_memcpy (UPC 1.3, 7.2.5.1): n bytes between places that do not overlap, each of
 // which is memory of one thread.
@@ -10,6 +13,8 @@ func (t *Thread) MemCpy(to, from Phaseless, n int) {
 	}
 	t.there("upc_memcpy", to)
 	t.there("upc_memcpy", from)
+	saw(t, from, n, races.Reads)
+	saw(t, to, n, races.Writes)
 	t.must(t.x.Copy(to.Thread(), to.Addr(), from.Thread(), from.Addr(), n))
 }
 
@@ -17,6 +22,7 @@ func (t *Thread) MemCpy(to, from Phaseless, n int) {
 func (t *Thread) MemGet(dst []byte, from Phaseless) {
 	if len(dst) != 0 {
 		t.there("upc_memget", from)
+		saw(t, from, len(dst), races.Reads)
 		t.must(t.x.Get(from.Thread(), from.Addr(), dst))
 	}
 }
@@ -25,6 +31,7 @@ func (t *Thread) MemGet(dst []byte, from Phaseless) {
 func (t *Thread) MemPut(to Phaseless, src []byte) {
 	if len(src) != 0 {
 		t.there("upc_memput", to)
+		saw(t, to, len(src), races.Writes)
 		t.must(t.x.Put(to.Thread(), to.Addr(), src))
 	}
 }
@@ -33,6 +40,7 @@ func (t *Thread) MemPut(to Phaseless, src []byte) {
 func (t *Thread) MemSet(to Phaseless, c byte, n int) {
 	if n != 0 {
 		t.there("upc_memset", to)
+		saw(t, to, n, races.Writes)
 		t.must(t.x.Memset(to.Thread(), to.Addr(), c, n))
 	}
 }
@@ -48,9 +56,9 @@ func (t *Thread) MemCpyNB(to, from Phaseless, n int) Handle {
 	case n == 0:
 		return 0
 	case from != 0 && from.Thread() == t.me:
-		return t.MemPutNB(to, t.memory(from, n))
+		return t.MemPutNB(to, own(t, from, n, races.Reads))
 	case to != 0 && to.Thread() == t.me:
-		return t.MemGetNB(t.memory(to, n), from)
+		return t.MemGetNB(own(t, to, n, races.Writes), from)
 	}
 	t.MemCpy(to, from, n)
 	return 0
@@ -62,6 +70,7 @@ func (t *Thread) MemGetNB(dst []byte, from Phaseless) Handle {
 		return 0
 	}
 	t.there("upc_memget_nb", from)
+	saw(t, from, len(dst), races.Reads)
 	h, err := t.x.GetNB(from.Thread(), from.Addr(), dst)
 	t.must(err)
 	return h
@@ -73,6 +82,7 @@ func (t *Thread) MemPutNB(to Phaseless, src []byte) Handle {
 		return 0
 	}
 	t.there("upc_memput_nb", to)
+	saw(t, to, len(src), races.Writes)
 	h, err := t.x.PutBulkNB(to.Thread(), to.Addr(), src)
 	t.must(err)
 	return h
@@ -84,6 +94,7 @@ func (t *Thread) MemSetNB(to Phaseless, c byte, n int) Handle {
 		return 0
 	}
 	t.there("upc_memset_nb", to)
+	saw(t, to, n, races.Writes)
 	h, err := t.x.MemsetNB(to.Thread(), to.Addr(), c, n)
 	t.must(err)
 	return h
@@ -105,9 +116,9 @@ func (t *Thread) MemCpyNBI(to, from Phaseless, n int) {
 	switch {
 	case n == 0:
 	case from != 0 && from.Thread() == t.me:
-		t.MemPutNBI(to, t.memory(from, n))
+		t.MemPutNBI(to, own(t, from, n, races.Reads))
 	case to != 0 && to.Thread() == t.me:
-		t.MemGetNBI(t.memory(to, n), from)
+		t.MemGetNBI(own(t, to, n, races.Writes), from)
 	default:
 		t.MemCpy(to, from, n)
 	}
@@ -117,6 +128,7 @@ func (t *Thread) MemCpyNBI(to, from Phaseless, n int) {
 func (t *Thread) MemGetNBI(dst []byte, from Phaseless) {
 	if len(dst) != 0 {
 		t.there("upc_memget_nbi", from)
+		saw(t, from, len(dst), races.Reads)
 		t.must(t.library.GetNBI(from.Thread(), from.Addr(), dst))
 	}
 }
@@ -125,6 +137,7 @@ func (t *Thread) MemGetNBI(dst []byte, from Phaseless) {
 func (t *Thread) MemPutNBI(to Phaseless, src []byte) {
 	if len(src) != 0 {
 		t.there("upc_memput_nbi", to)
+		saw(t, to, len(src), races.Writes)
 		t.must(t.library.PutBulkNBI(to.Thread(), to.Addr(), src))
 	}
 }
@@ -133,6 +146,7 @@ func (t *Thread) MemPutNBI(to Phaseless, src []byte) {
 func (t *Thread) MemSetNBI(to Phaseless, c byte, n int) {
 	if n != 0 {
 		t.there("upc_memset_nbi", to)
+		saw(t, to, n, races.Writes)
 		t.must(t.library.MemsetNBI(to.Thread(), to.Addr(), c, n))
 	}
 }

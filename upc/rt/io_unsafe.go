@@ -483,7 +483,7 @@ func (f *File) call(what string, c ioCall, private bool, move func() (int64, err
 		if f.flags&FileStrong != 0 {
 			c.flags = 0
 		}
-		f.t.begin(what, c.flags, c.shared)
+		arrive(f.t, what, c.flags, c.shared)
 		c.n, c.err = move()
 		f.written = f.written || c.op&FileWrite != 0
 	}
@@ -496,7 +496,7 @@ func (f *File) call(what string, c ioCall, private bool, move func() (int64, err
 
 // finish is the return from a call that moves data.
 func (f *File) finish(c *ioCall) (int64, error) {
-	f.t.finishCall(c.flags, c.shared)
+	depart(f.t, c.flags, c.shared)
 	return c.n, c.err
 }
 

@@ -164,6 +164,9 @@ func (t *Thread) Lock(l Lock) {
 	}
 	t.held.add(l, q)
 	t.x.Fence()
+	if checked {
+		t.races.Acquire(t.me, uint64(p))
+	}
 }
 
 // LockAttempt is upc_lock_attempt (7.2.4.7): it takes the lock if no thread holds it, and
@@ -179,6 +182,9 @@ func (t *Thread) LockAttempt(l Lock) bool {
 	}
 	if ok {
 		t.held.add(l, q)
+		if checked {
+			t.races.Acquire(t.me, uint64(p))
+		}
 	} else {
 		t.nodes = append(t.nodes, q)
 		t.n.Poll() // a loop may wait so
@@ -204,6 +210,9 @@ func (t *Thread) Unlock(l Lock) {
 // pass gives the lock at p, which the thread holds with node q, to the thread behind, and
 // reports whether the lock still exists. It never waits for a freed one.
 func (t *Thread) pass(p, q Phaseless) bool {
+	if checked {
+		t.races.Release(t.me, uint64(p))
+	}
 	t.Fence()
 	next, err := extended.Load[uint64](t.x, t.me, q.Addr())
 	t.must(err)

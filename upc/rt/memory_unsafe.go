@@ -9,6 +9,7 @@ import (
 
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/upc/races"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -33,6 +34,9 @@ func (t *Thread) readable(p Phaseless, size uintptr) (unsafe.Pointer, bool) {
 
 // Get is a relaxed read of the T at p.
 func Get[T Scalar](t *Thread, p Phaseless) (v T) {
+	if checked {
+		saw(t, p, int(unsafe.Sizeof(v)), races.Reads)
+	}
 	if q, ok := t.readable(p, unsafe.Sizeof(v)); ok {
 		return *(*T)(q)
 	}
@@ -41,6 +45,9 @@ func Get[T Scalar](t *Thread, p Phaseless) (v T) {
 
 // Put is a relaxed write to the T at p. It has taken effect when it returns.
 func Put[T Scalar](t *Thread, p Phaseless, v T) {
+	if checked {
+		saw(t, p, int(unsafe.Sizeof(v)), races.Writes)
+	}
 	if q, ok := t.writable(p, unsafe.Sizeof(v)); ok {
 		*(*T)(q) = v
 		return
@@ -111,9 +118,16 @@ func fromWord[T Scalar](w uint64) (v T) {
 // a loop may wait for a value by it.
 func GetStrict[T Scalar](t *Thread, p Phaseless) T {
 	t.Fence()
+	if checked {
+		t.strict = true
+	}
 	v := Get[T](t, p)
 	t.x.Fence()
 	t.n.Poll()
+	if checked {
+		t.strict = false
+		t.races.Acquire(t.me, uint64(p))
+	}
 	return v
 }
 
@@ -123,9 +137,16 @@ func (t *Thread) Poll() { t.n.Poll() }
 
 // PutStrict is a strict write to the T at p.
 func PutStrict[T Scalar](t *Thread, p Phaseless, v T) {
+	if checked {
+		t.races.Release(t.me, uint64(p))
+		t.strict = true
+	}
 	t.Fence()
 	Put(t, p, v)
 	t.x.Fence()
+	if checked {
+		t.strict = false
+	}
 }
 
 // Fence is upc_fence: a strict reference to no memory (UPC 1.3, 6.6.1).

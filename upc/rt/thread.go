@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/upc/races"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -60,6 +61,9 @@ type Thread struct {
 	heapBase segment.NLA // of the symmetric heap
 	heapEnd  segment.NLA
 	heap     *segment.Heap // its allocator, on thread 0
+
+	races  *races.Detector // or nil
+	strict bool            // the access under way is strict, or the library's
 }
 
 // Run runs a program: main is called as each thread of it, and its return is the end of the
@@ -125,6 +129,9 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	if err := t.makeHeap(c.Heap); err != nil {
 		return nil, err
 	}
+	if checked {
+		lookForRaces(t)
+	}
 	threadsOf.Store(n, t)
 	return t, nil
 }
@@ -155,6 +162,9 @@ func (t *Thread) finish() error {
 	if err := t.n.Layers().Barriers.Barrier(exitID, 0); err != nil {
 		return t.mismatch(err, given{ended: true})
 	}
+	if checked && t.me == 0 {
+		t.status = t.races.Status(t.status)
+	}
 	if t.status != 0 {
 		return t.n.Exit(t.status)
 	}
@@ -174,6 +184,9 @@ func (t *Thread) Node() *gas.Node { return t.n }
 // return.
 func (t *Thread) GlobalExit(status int) {
 	closeFiles(t) // the status is that of the program
+	if checked {
+		status = t.races.Status(status)
+	}
 	t.n.Must(t.n.Exit(status))
 	t.n.Must(gas.ErrExit)
 }
@@ -194,7 +207,13 @@ func (t *Thread) together(what string) {
 
 // meet is a barrier that is not the program's.
 func (t *Thread) meet() {
+	if checked {
+		t.races.Notify(t.me)
+	}
 	if err := t.n.Layers().Barriers.Barrier(0, barrier.Anonymous); err != nil {
 		t.must(t.mismatch(err, given{}))
+	}
+	if checked {
+		t.races.Wait(t.me)
 	}
 }

@@ -960,7 +960,7 @@ func (g *gen) private(n *front.Node) (exp, bool) {
 	if p, ok := g.slice(n); ok {
 		return p, true
 	}
-	if g.local == nil || n.Mem == front.Strict || !opt.ScalarAccess(n.Type) {
+	if g.o.Checked || g.local == nil || n.Mem == front.Strict || !opt.ScalarAccess(n.Type) {
 		return exp{}, false
 	}
 	return g.local.place(g, n)

@@ -26,6 +26,7 @@ type Options struct {
 	Source  map[string]string // text of the source files, for comments
 	Segment uint64            // shared memory of each thread, bytes, if it is known
 	Notes   bool              // loops have comments that say how they reach shared memory
+	Checked bool              // each shared access is a call of package rt, which looks for races (tag upcraces)
 }
 
 // Program is the Go files of a program, by name.

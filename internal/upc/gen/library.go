@@ -227,6 +227,22 @@ func putAnyStrict[T any](upc *thread, p rt.Phaseless, v T) {
 	upc.Fence()
 }
 `,
+	"getAnyStrict checked": `
+func getAnyStrict[T any](upc *thread, p rt.Phaseless) (v T) {
+	b := libc.Bytes(unsafe.Pointer(&v), uint64(unsafe.Sizeof(v)))
+	for i := range b {
+		b[i] = rt.GetStrict[uint8](upc.Thread, p.AddLocal(i, 1))
+	}
+	return v
+}
+`,
+	"putAnyStrict checked": `
+func putAnyStrict[T any](upc *thread, p rt.Phaseless, v T) {
+	for i, b := range libc.Bytes(unsafe.Pointer(&v), uint64(unsafe.Sizeof(v))) {
+		rt.PutStrict(upc.Thread, p.AddLocal(i, 1), b)
+	}
+}
+`,
 	"own": `
 // own is the first index from i on that is this thread's, in blocks of so many elements.
 func (upc *thread) own(i, block int64) int64 {
@@ -277,7 +293,11 @@ func (g *module) addHelpers(b *ir.Code) {
 	}
 	sort.Strings(names)
 	for _, h := range names {
-		b.Printf("%v", helperSource[h])
-		b.Packages |= ir.PackagesOf(helperSource[h])
+		source := helperSource[h]
+		if bytewise := helperSource[h+" checked"]; g.o.Checked && bytewise != "" {
+			source = bytewise
+		}
+		b.Printf("%v", source)
+		b.Packages |= ir.PackagesOf(source)
 	}
 }

@@ -18,7 +18,7 @@ type window struct {
 // windowed emits a loop, and before it the windows of the places in its body that the loop leaves
 // where they are and that no loop around it has one for.
 func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
-	if g.fn.Gotos {
+	if g.o.Checked || g.fn.Gotos {
 		emit()
 		return
 	}
