@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -317,7 +318,9 @@ func (v *spec) conversion(a any) string {
 	case 's':
 		if w, ok := word(a); ok {
 			s := "(null)"
-			if w != 0 {
+			if w != 0 && v.size == "l" {
+				s = wideText((*int32)(FromInt(int64(w))), v.prec)
+			} else if w != 0 {
 				s = string(textWithin((*int8)(FromInt(int64(w))), v.prec))
 			} else if v.prec >= 0 && v.prec < len(s) {
 				s = "" // as glibc does
@@ -332,6 +335,19 @@ func (v *spec) conversion(a any) string {
 		}
 	}
 	return "%!" + string(v.verb)
+}
+
+// wideText is a string of wide characters, as many as have room in prec bytes if that is not negative.
+func wideText(p *int32, prec int) string {
+	var b []byte
+	for ; *p != 0; p = At(p, 1) {
+		next := utf8.AppendRune(b, *p)
+		if prec >= 0 && len(next) > prec {
+			break
+		}
+		b = next
+	}
+	return string(b)
 }
 
 // integer prints w, of which as many bits count as v's size says.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // headers are the standard headers, as far as package libc has what they declare.
@@ -727,8 +728,8 @@ func (e *ifExpr) unary() ifValue {
 			return ifValue{int64(v), v > math.MaxInt64 || strings.Contains(suffix, "u")}
 		}
 	case tChar:
-		if b, ok := unquote(t.text); ok && len(b) > 0 {
-			return ifValue{v: int64(int8(b[0]))}
+		if b, ok := characters(t.text); ok && len(b) > 0 {
+			return ifValue{v: int64(b[0])}
 		}
 	}
 	e.fatalf(t.pos, "token \"%s\" is not valid in preprocessor expressions", t.text)
@@ -825,6 +826,59 @@ func integer(s string) (v uint64, suffix string, ok bool) {
 	}
 	v, err := strconv.ParseUint(digits, base, 64)
 	return v, suffix, err == nil
+}
+
+// wide reports whether a character or string constant is of wide characters.
+func wide(t token) bool { return t.text != "" && t.text[0] == 'L' }
+
+// characters is the values of the characters of a constant, wide ones or chars.
+func characters(s string) (all []int32, ok bool) {
+	if s[0] != 'L' {
+		b, ok := unquote(s)
+		for _, c := range b {
+			all = append(all, int32(int8(c)))
+		}
+		return all, ok
+	}
+	s = s[2 : len(s)-1]
+	digits := func(most int, set string) string {
+		n := 0
+		for n < min(most, len(s)) && strings.IndexByte(set, s[n]) >= 0 {
+			n++
+		}
+		d := s[:n]
+		s = s[n:]
+		return d
+	}
+	for s != "" {
+		c, n := utf8.DecodeRuneInString(s)
+		s = s[n:]
+		if c != '\\' || s == "" {
+			all = append(all, c)
+			continue
+		}
+		var v uint64
+		var err error
+		most, hex := map[byte]int{'x': 8, 'u': 4, 'U': 8}[s[0]]
+		switch d := digits(3, "01234567"); {
+		case d != "":
+			v, err = strconv.ParseUint(d, 8, 32)
+		case hex:
+			s = s[1:]
+			v, err = strconv.ParseUint(digits(most, "0123456789abcdefABCDEF"), 16, 32)
+		default:
+			b, known := unquote(`'\` + s[:1] + `'`)
+			if s = s[1:]; !known || len(b) != 1 {
+				return nil, false
+			}
+			v = uint64(b[0])
+		}
+		if err != nil {
+			return nil, false
+		}
+		all = append(all, int32(v))
+	}
+	return all, true
 }
 
 // unquote is the bytes of a character or string constant.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"strings"
@@ -365,15 +366,33 @@ func variableArgument(p *parser) *Node {
 
 // stringConstant reads adjacent string constants.
 func (p *parser) stringConstant() *Node {
-	at := p.tok().pos
+	at, isWide := p.tok().pos, false
 	var b []byte
+	var w []int32
 	for p.tok().kind == tString {
 		t := p.next()
+		isWide = isWide || wide(t)
+		if wide(t) {
+			c, ok := characters(t.text)
+			if !ok {
+				p.errorf(t.pos, "unknown escape sequence")
+			}
+			w = append(w, c...)
+			continue
+		}
 		s, ok := unquote(t.text)
 		if !ok {
 			p.errorf(t.pos, "unknown escape sequence")
 		}
 		b = append(b, s...)
+		w = append(w, []int32([]rune(string(s)))...)
+	}
+	if isWide {
+		b = nil
+		for _, c := range append(w, 0) {
+			b = binary.LittleEndian.AppendUint32(b, uint32(c))
+		}
+		return &Node{Op: Str, Pos: at, Type: &Type{Kind: Array, Elem: tyInt, Len: int64(len(w) + 1)}, Str: string(b)}
 	}
 	b = append(b, 0)
 	return &Node{Op: Str, Pos: at, Type: &Type{Kind: Array, Elem: tyChar, Len: int64(len(b))}, Str: string(b)}
@@ -387,7 +406,7 @@ func (p *parser) primary() *Node {
 		return p.numeral(t)
 	case tChar:
 		p.i++
-		b, ok := unquote(t.text)
+		b, ok := characters(t.text)
 		if !ok || len(b) == 0 {
 			p.errorf(t.pos, "empty character constant")
 			return p.broken(t.pos)
@@ -395,7 +414,7 @@ func (p *parser) primary() *Node {
 		if len(b) > 1 {
 			p.errorf(t.pos, "not supported: multi-character character constant")
 		}
-		return number(int64(int8(b[0])), tyInt, t.pos)
+		return number(int64(b[0]), tyInt, t.pos)
 	case tString:
 		return p.stringConstant()
 	case tPunct:

@@ -137,14 +137,18 @@ func (l *lexer) token(c byte) token {
 		l.step()
 		l.splice()
 	}
+	if c == 'L' && (l.peek(1) == '"' || l.peek(1) == '\'') {
+		take()
+		c = l.peek(0)
+	}
 	switch {
 	case letter(c):
 		t.kind = tIdent
 		for l.i < len(l.src) && (letter(l.src[l.i]) || digit(l.src[l.i])) {
 			take()
 		}
-		if p := b.String(); (p == "L" || p == "u" || p == "U" || p == "u8") && (l.peek(0) == '"' || l.peek(0) == '\'') {
-			l.errorf(t.pos, "not supported: wide character and string constants")
+		if p := b.String(); (p == "u" || p == "U" || p == "u8") && (l.peek(0) == '"' || l.peek(0) == '\'') {
+			l.errorf(t.pos, "not supported: character and string constants with u, U or u8")
 		}
 	case digit(c), c == '.' && digit(l.peek(1)):
 		t.kind = tNumber

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"strconv"
@@ -173,7 +174,7 @@ func (p *parser) unexpected(what string) {
 	case tNumber:
 		p.fatalf(t.pos, "%s before numeric constant", what)
 	case tOther:
-		if c := t.text[0]; c == '"' || c == '\'' {
+		if c := strings.TrimPrefix(t.text, "L")[0]; c == '"' || c == '\'' {
 			p.fatalf(t.pos, "missing terminating %c character", c)
 		}
 		p.fatalf(t.pos, "stray '%s' in program", t.text)
@@ -1264,27 +1265,42 @@ func (p *parser) initialise(s *Sym) []*Node {
 	return out
 }
 
+// spells reports whether a string constant initialises an array of type t.
+func spells(t *Type, s token) bool {
+	if s.kind != tString || t.Kind != Array {
+		return false
+	}
+	return t.Elem.Kind == Char && !wide(s) || t.Elem.Kind == Int && wide(s)
+}
+
 // initializer reads an initialiser of place v, appends assignments to out, and is how many
 // elements an array has by it.
 func (p *parser) initializer(v *Node, out *[]*Node) int64 {
 	defer p.nest()()
 	t := v.Type
 	at := p.tok()
-	if t.Kind == Array && t.Base() == t.Elem && t.Elem.Kind == Char {
-		braces := p.at("{") && p.after().kind == tString
+	if t.Kind == Array && t.Base() == t.Elem {
+		braces := p.at("{") && spells(t, p.after())
 		if braces {
 			p.i++
 		}
-		if p.tok().kind == tString {
+		if spells(t, p.tok()) {
 			s := p.stringConstant()
-			n := int64(len(s.Str))
-			if t.Len >= 0 && n > t.Len {
-				if n-1 > t.Len {
-					p.errorf(at.pos, "initializer-string for array of 'char' is too long")
-				}
-				s.Str = s.Str[:min(n, t.Len)]
+			n := s.Type.Len
+			if t.Len >= 0 && n-1 > t.Len {
+				p.errorf(at.pos, "initializer-string for array of '%v' is too long", t.Elem.plain())
 			}
-			*out = append(*out, &Node{Op: SetStr, Pos: at.pos, Type: tyVoid, L: v, Str: s.Str})
+			fits := n
+			if t.Len >= 0 {
+				fits = min(n, t.Len)
+			}
+			if t.Elem.Kind == Char {
+				*out = append(*out, &Node{Op: SetStr, Pos: at.pos, Type: tyVoid, L: v, Str: s.Str[:fits]})
+			}
+			for i := int64(0); i < fits && t.Elem.Kind != Char; i++ {
+				c := number(int64(int32(binary.LittleEndian.Uint32([]byte(s.Str)[4*i:]))), tyInt, at.pos)
+				*out = append(*out, p.assign(p.index(v, number(i, tyLong, at.pos), at.pos), c, at.pos, "initialization"))
+			}
 			if braces {
 				p.expect("}")
 			}
@@ -1456,8 +1472,7 @@ func (p *parser) element(place *Node, out *[]*Node, again bool) {
 			*out = slices.DeleteFunc(*out, func(n *Node) bool { return n.Op != Zero && within(n.L, place) })
 		}
 	}
-	isString := t.Kind == Array && t.Elem.Kind == Char && p.tok().kind == tString
-	if p.at("{") || isString || t.Kind != Array && t.Kind != Struct && t.Kind != Union {
+	if p.at("{") || spells(t, p.tok()) || t.Kind != Array && t.Kind != Struct && t.Kind != Union {
 		anew()
 		p.initializer(place, out)
 		return

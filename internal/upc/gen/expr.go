@@ -258,7 +258,7 @@ func (g *gen) place(n *front.Node) exp {
 		}
 		return g.place(n.L)
 	case front.Str:
-		return ir.Deref(ir.Convert(ir.PointerTo(ir.ArrayOf(n.Type.Len, ir.Named("int8"))), unsafely(g.literal(n.Str))))
+		return ir.Deref(ir.Convert(ir.PointerTo(g.goType(n.Type)), unsafely(g.literal(n.Str))))
 	}
 	// A structure that is a value.
 	return g.temp(g.goType(n.Type), g.expr(n))
@@ -857,6 +857,9 @@ func (g *gen) decay(n *front.Node) exp {
 	l := n.L
 	switch {
 	case l.Op == front.Str:
+		if l.Type.Elem.Kind != front.Char {
+			return ir.Convert(g.goType(n.Type), unsafely(g.literal(l.Str)))
+		}
 		return g.literal(l.Str)
 	case l.Type.Kind == front.Func && l.Op == front.Var:
 		if l.Sym.Go == "" {

@@ -42,6 +42,37 @@ static inline ldiv_t ldiv(long a, long b) {
   return d;
 }
 #define MB_CUR_MAX 1
+static inline size_t mbstowcs(wchar_t *to, const char *from, size_t n) {
+  size_t i;
+  for (i = 0; to == NULL || i < n; i++) {
+    if ((unsigned char)from[i] > 127) return -1;
+    if (to) to[i] = from[i];
+    if (from[i] == 0) break;
+  }
+  return i;
+}
+static inline size_t wcstombs(char *to, const wchar_t *from, size_t n) {
+  size_t i;
+  for (i = 0; to == NULL || i < n; i++) {
+    if (from[i] < 0 || from[i] > 127) return -1;
+    if (to) to[i] = from[i];
+    if (from[i] == 0) break;
+  }
+  return i;
+}
+static inline int mbtowc(wchar_t *to, const char *s, size_t n) {
+  if (s == NULL) return 0;
+  if (n == 0 || (unsigned char)*s > 127) return -1;
+  if (to) *to = *s;
+  return *s != 0;
+}
+#define mblen(s, n) mbtowc(NULL, s, n)
+static inline int wctomb(char *to, wchar_t c) {
+  if (to == NULL) return 0;
+  if (c < 0 || c > 127) return -1;
+  *to = c;
+  return 1;
+}
 typedef struct { long long quot, rem; } lldiv_t;
 static inline lldiv_t lldiv(long long a, long long b) {
   lldiv_t d = {a / b, a % b};

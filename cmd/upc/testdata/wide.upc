@@ -1,0 +1,67 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+#include <wctype.h>
+/* Wide characters in the C locale, against a compiler of C. */
+#ifdef __UPC__
+#include <upc.h>
+shared wchar_t letter;
+#else
+#define MYTHREAD 0
+static wchar_t letter;
+#endif
+#define sign(x) (((x) > 0) - ((x) < 0))
+#define TITLE L"wide" L"\x263a" " string"
+static const wchar_t title[] = TITLE;
+static wchar_t fixed[8] = L"abc", exact[3] = L"xyz", braces[] = {L"in braces"};
+static const wchar_t *days[] = {L"Monday", L"Tuesday", L"\u00e9t\351 \101\t\\"};
+struct entry { wchar_t name[6]; int n; };
+static struct entry table[] = {{L"one", 1}, {L"seven", 7}, {{L'a', L'b'}, 2}};
+static int words(const wchar_t *s) {
+  int n = 0, in = 0;
+  for (; *s; s++) {
+    if (iswalpha(*s) && !in) n++;
+    in = iswalnum(*s);
+  }
+  return n;
+}
+static int compare(const void *a, const void *b) { return wcscmp(*(wchar_t *const *)a, *(wchar_t *const *)b); }
+#if L'A' != 65 || L'\xe9' != 233
+#error characters
+#endif
+int main(int argc, char **argv) {
+  wchar_t a[40], local[10] = L"loc", *p, *rest;
+  char text[40];
+  size_t i;
+  if (MYTHREAD) return 0;
+  printf("%zu %zu %zu %zu\n", sizeof title / sizeof *title, wcslen(title), sizeof L"xy", sizeof(wchar_t));
+  for (i = 0; i < wcslen(title); i++) printf("%x ", (unsigned)title[i]);
+  printf("\n%d %d %d %d %zu %zu\n", fixed[2], fixed[7], exact[2], local[9], wcslen(local), sizeof braces);
+  for (i = 0; days[2][i]; i++) printf("%d ", days[2][i]);
+  printf("\n%ls %ls|%8ls|%.3ls|%-6ls|%d\n", days[0], table[1].name, table[2].name, L"precise", braces, table[0].n);
+  wcscpy(a, days[1]);
+  wcscat(a, L", ");
+  wcsncat(a, days[0], 3);
+  printf("%ls %d %d %d\n", a, words(L"a few w0rds, 3 of x9"), L"index"[2], *(L"deref" + 1));
+  printf("%d %d %d %d\n", sign(wcscmp(L"abc", L"abd")), sign(wcscmp(L"b", L"a")), sign(wcscmp(a, a)), sign(wcsncmp(L"abx", L"aby", 2)));
+  printf("%d %d %ls %ls\n", (int)(wcschr(a, L'd') - a), wcsrchr(a, L'z') == NULL, wcsrchr(a, L'o'), wcsstr(a, L"day"));
+  printf("%zu %zu %ls\n", wcsspn(L"aabbc", L"ab"), wcscspn(L"hello", L"lo"), wcspbrk(L"one;two", L";,"));
+  for (p = wcstok(a, L", s", &rest); p; p = wcstok(NULL, L", s", &rest)) printf("[%ls]", p);
+  wmemset(a, L'*', 5);
+  a[5] = 0;
+  wmemmove(a + 1, a, 3);
+  printf("%ls %d %d\n", a, wmemcmp(a, L"****+", 4), wmemchr(a, L'+', 5) == NULL);
+  for (p = wcscpy(a, L"MiXed 12 \x263a"); *p; p++) *p = iswupper(*p) ? towlower(*p) : towupper(*p);
+  printf("%zu %d %d %d\n", wcslen(a), a[0], a[1], a[9]);
+  i = mbstowcs(a, "many bytes", 40);
+  printf("%zu %ls %zu %zu\n", i, a, mbstowcs(NULL, "12345", 0), wcstombs(NULL, L"123", 0));
+  i = wcstombs(text, L"back again", sizeof text);
+  printf("%zu %s %d %d %d\n", i, text, (int)wcstombs(text, L"\x263a", 5), btowc('x'), wctob(L'y'));
+  printf("%ld %lu %g", wcstol(L" -42rest", &rest, 10), wcstoul(L"ff", NULL, 16), wcstod(L"2.5e3", NULL));
+  printf(" %ls\n", rest);
+  qsort(days, 2, sizeof *days, compare);
+  letter = L'\x3b1';
+  printf("%ls %d %d\n", days[0], letter, iswalpha(letter) != 0);
+  return 0;
+}
