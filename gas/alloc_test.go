@@ -26,41 +26,25 @@ func TestNewGivesTheSameOffset(t *testing.T) {
 	runN(t, 3, func(n *Node) error {
 		// Own allocations, different on each rank, are not in the way.
 		for range n.Rank() {
-			if _, err := Alloc[[100]int](n, 1); err != nil {
-				return err
-			}
+			Must(Alloc[[100]int](n, 1))
 		}
-		home, err := NewSlice[uint64](n, 1)
-		if err != nil {
-			return err
-		}
+		home := Must(NewSlice[uint64](n, 1))
 		for i := range 20 {
-			p, err := NewSlice[[3]byte](n, 1+i*7)
-			if err != nil {
-				return err
-			}
+			p := Must(NewSlice[[3]byte](n, 1+i*7))
 			if p.Rank() != n.Rank() {
 				return fmt.Errorf("rank %d got %v", n.Rank(), p)
 			}
 			if n.Rank() == 0 {
-				if err := home.Put(n, p.Offset()); err != nil {
-					return err
-				}
+				n.Must(home.Put(n, p.Offset()))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if off, err := home.On(0).Get(n); err != nil || off != p.Offset() {
 				return fmt.Errorf("offset %d here, %d on rank 0 (%v)", p.Offset(), off, err)
 			}
 			if i%3 == 0 {
-				if err := Delete(n, p.On(0)); err != nil {
-					return err
-				}
+				n.Must(Delete(n, p.On(0)))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 		}
 		return nil
 	})
@@ -71,10 +55,7 @@ func TestFreshMemoryIsZero(t *testing.T) {
 		for round := range 6 {
 			var own []Ptr[uint64]
 			for i := range 5 {
-				p, err := Alloc[uint64](n, 100+50*i+round)
-				if err != nil {
-					return err
-				}
+				p := Must(Alloc[uint64](n, 100+50*i+round))
 				own = append(own, p)
 				s, _ := p.LocalSlice(n, 100+50*i+round)
 				for k := range s {
@@ -84,10 +65,7 @@ func TestFreshMemoryIsZero(t *testing.T) {
 					s[k] = ^uint64(0)
 				}
 			}
-			c, err := NewSlice[uint64](n, 1000+100*(round%3))
-			if err != nil {
-				return err
-			}
+			c := Must(NewSlice[uint64](n, 1000+100*(round%3)))
 			s, ok := c.LocalSlice(n, 1000+100*(round%3))
 			if !ok {
 				return errors.New("own memory is not local")
@@ -99,13 +77,9 @@ func TestFreshMemoryIsZero(t *testing.T) {
 				s[k] = ^uint64(0)
 			}
 			for _, p := range own {
-				if err := Free(n, p); err != nil {
-					return err
-				}
+				n.Must(Free(n, p))
 			}
-			if err := Delete(n, c); err != nil {
-				return err
-			}
+			n.Must(Delete(n, c))
 		}
 		if u := n.Usage(); u.Used != 0 {
 			return fmt.Errorf("still used: %+v", u)
@@ -129,30 +103,18 @@ func TestAllocRefuses(t *testing.T) {
 			{1 << 60, ErrResource, []string{"1152921504606846976 elements"}},
 		} {
 			_, err := Alloc[uint64](n, c.count)
-			if err := wantErr(err, c.kind, c.parts...); err != nil {
-				return err
-			}
+			n.Must(wantErr(err, c.kind, c.parts...))
 			_, err = NewSlice[uint64](n, c.count)
-			if err := wantErr(err, c.kind, c.parts...); err != nil {
-				return err
-			}
+			n.Must(wantErr(err, c.kind, c.parts...))
 		}
 		_, err := Alloc[[]int](n, 1)
-		if err := wantErr(err, ErrBadArg, "[]int"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg, "[]int"))
 		_, err = New[string](n)
-		if err := wantErr(err, ErrBadArg, "string"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg, "string"))
 		_, err = NewArray[uint32](n, 0, 1)
-		if err := wantErr(err, ErrBadArg, "length 0"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg, "length 0"))
 		_, err = NewArray[uint32](n, 10, -1)
-		if err := wantErr(err, ErrBadArg, "block -1"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg, "block -1"))
 		if u := n.Usage().Used; u != before {
 			return fmt.Errorf("%d bytes used before, %d after", before, u)
 		}
@@ -171,19 +133,12 @@ func TestCollectiveAllocationFailsOnAllRanks(t *testing.T) {
 			}
 		}
 		_, err := NewSlice[byte](n, 500<<10)
-		if err := wantErr(err, ErrResource, "rank 1", "512000", "ARGON_SEGMENT"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrResource, "rank 1", "512000", "ARGON_SEGMENT"))
 		if used := n.Usage().Collective; used != 0 {
 			return fmt.Errorf("%d bytes are left of a failed allocation", used)
 		}
-		if err := Free(n, hog); err != nil {
-			return err
-		}
-		p, err := NewSlice[byte](n, 500<<10)
-		if err != nil {
-			return err
-		}
+		n.Must(Free(n, hog))
+		p := Must(NewSlice[byte](n, 500<<10))
 		return Delete(n, p)
 	})
 }
@@ -191,29 +146,21 @@ func TestCollectiveAllocationFailsOnAllRanks(t *testing.T) {
 func TestCollectiveArgumentsMustAgree(t *testing.T) {
 	runN(t, 3, func(n *Node) error {
 		_, err := NewSlice[uint64](n, 10+n.Rank()/2)
-		if err := wantErr(err, ErrBadArg, "rank 0", "rank 2"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg, "rank 0", "rank 2"))
 		count := 3
 		if n.Rank() == 2 {
 			count = -3
 		}
 		_, err = NewSlice[uint64](n, count)
-		if err := wantErr(err, ErrBadArg); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg))
 		_, err = NewArray[uint64](n, 100, 1+n.Rank()/2)
-		if err := wantErr(err, ErrBadArg); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg))
 		if n.Rank() == 1 {
 			_, err = New[int](n)
 		} else {
 			err = Delete(n, Ptr[int]{})
 		}
-		if err := wantErr(err, ErrNotReady, "do not match"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrNotReady, "do not match"))
 		if used := n.Usage().Used; used != 0 {
 			return fmt.Errorf("%d bytes used", used)
 		}
@@ -223,67 +170,28 @@ func TestCollectiveArgumentsMustAgree(t *testing.T) {
 
 func TestFree(t *testing.T) {
 	runN(t, 3, func(n *Node) error {
-		box, err := NewSlice[Ptr[[40]int]](n, 1)
-		if err != nil {
-			return err
-		}
-		p, err := Alloc[[40]int](n, 2)
-		if err != nil {
-			return err
-		}
-		if err := box.Put(n, p); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		box := Must(NewSlice[Ptr[[40]int]](n, 1))
+		p := Must(Alloc[[40]int](n, 2))
+		n.Must(box.Put(n, p))
+		n.Must(n.Barrier())
 		// Each rank frees the memory of the rank to its right, twice.
 		right := (n.Rank() + 1) % n.Size()
-		q, err := box.On(right).Get(n)
-		if err != nil {
-			return err
-		}
-		if err := wantErr(Free(n, q.Add(1)), ErrBadArg, "not an allocated block"); err != nil {
-			return err
-		}
-		if err := Free(n, q); err != nil {
-			return err
-		}
-		if err := wantErr(Free(n, q), ErrBadArg, "freed already", fmt.Sprintf("rank %d", right)); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		if err := wantErr(Free(n, p), ErrBadArg, "freed already"); err != nil {
-			return err
-		}
-		if err := wantErr(Free(n, box), ErrBadArg, "all ranks have one", "Delete takes it back"); err != nil {
-			return err
-		}
-		if err := Free(n, Ptr[int]{}); err != nil {
-			return err
-		}
-		if err := wantErr(Free(n, p.On(7)), ErrBadArg, "rank 7"); err != nil {
-			return err
-		}
+		q := Must(box.On(right).Get(n))
+		n.Must(wantErr(Free(n, q.Add(1)), ErrBadArg, "not an allocated block"))
+		n.Must(Free(n, q))
+		n.Must(wantErr(Free(n, q), ErrBadArg, "freed already", fmt.Sprintf("rank %d", right)))
+		n.Must(n.Barrier())
+		n.Must(wantErr(Free(n, p), ErrBadArg, "freed already"))
+		n.Must(wantErr(Free(n, box), ErrBadArg, "all ranks have one", "Delete takes it back"))
+		n.Must(Free(n, Ptr[int]{}))
+		n.Must(wantErr(Free(n, p.On(7)), ErrBadArg, "rank 7"))
 		foreign := Ptr[byte]{w: makeWord(right, segment.AttachBase+segment.NLA(n.ep.SegmentSize(right))+64)}
-		if err := wantErr(Free(n, foreign), ErrBadArg, "the heap has addresses"); err != nil {
-			return err
-		}
-		if err := wantErr(Delete(n, p), ErrBadArg); err != nil {
-			return err
-		}
-		if err := Delete(n, box); err != nil {
-			return err
-		}
-		if err := wantErr(Delete(n, box), ErrBadArg, "deleted already", "gas: Delete of "); err != nil {
-			return err
-		}
+		n.Must(wantErr(Free(n, foreign), ErrBadArg, "the heap has addresses"))
+		n.Must(wantErr(Delete(n, p), ErrBadArg))
+		n.Must(Delete(n, box))
+		n.Must(wantErr(Delete(n, box), ErrBadArg, "deleted already", "gas: Delete of "))
 		if _, err := NewSlice[int64](n, 3+2*n.Rank()); n.Size() > 1 {
-			if err := wantErr(err, ErrBadArg, "rank 0", "3 elements of 8 bytes", fmt.Sprintf("%d elements of 8 bytes", 3+2*(n.Size()-1))); err != nil {
-				return err
-			}
+			n.Must(wantErr(err, ErrBadArg, "rank 0", "3 elements of 8 bytes", fmt.Sprintf("%d elements of 8 bytes", 3+2*(n.Size()-1))))
 		}
 		if _, err := NewArray[int64](n, 10+n.Rank(), 2); n.Size() > 1 {
 			return wantErr(err, ErrBadArg, "an array of 10 elements in blocks of 2", fmt.Sprintf("an array of %d elements", 9+n.Size()))
@@ -297,10 +205,7 @@ func TestNewArray(t *testing.T) {
 		{1, 10, 3}, {2, 10, Cyclic}, {3, 10, Blocked}, {3, 100, 7}, {4, 3, 1}, {4, 3, Blocked}, {4, 64, 8}, {3, 5, 100},
 	} {
 		runN(t, c.ranks, func(n *Node) error {
-			a, err := NewArray[[3]int32](n, c.length, c.block)
-			if err != nil {
-				return err
-			}
+			a := Must(NewArray[[3]int32](n, c.length, c.block))
 			// Each rank writes what is local by one way, and reads all by others.
 			count := 0
 			for i, e := range a.Local(n) {
@@ -325,9 +230,7 @@ func TestNewArray(t *testing.T) {
 					}
 				}
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			total := 0
 			for r := range n.Size() {
 				total += a.LocalLen(r)
@@ -346,33 +249,23 @@ func TestNewArray(t *testing.T) {
 			}
 			for from := 0; from <= c.length; from += 3 {
 				dst := make([][3]int32, (c.length-from)/2)
-				if err := a.GetRange(n, from, dst); err != nil {
-					return err
-				}
+				n.Must(a.GetRange(n, from, dst))
 				for k := range dst {
 					if dst[k][1] != -int32(from+k) {
 						return fmt.Errorf("%v: range at %d has %v at %d", a, from, dst[k], k)
 					}
 				}
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if n.Rank() == n.Size()-1 {
 				src := make([][3]int32, c.length-1)
 				for k := range src {
 					src[k][0] = int32(1000 + k)
 				}
-				if err := a.PutRange(n, 1, src); err != nil {
-					return err
-				}
-				if err := a.Put(n, 0, [3]int32{999}); err != nil {
-					return err
-				}
+				n.Must(a.PutRange(n, 1, src))
+				n.Must(a.Put(n, 0, [3]int32{999}))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			for i, e := range a.Local(n) {
 				if e[0] != int32(999+i) {
 					return fmt.Errorf("%v: element %d is %v after PutRange", a, i, *e)
@@ -386,25 +279,13 @@ func TestNewArray(t *testing.T) {
 					return fmt.Errorf("%v has an element %d", a, i)
 				}
 				_, err := a.Get(n, i)
-				if err := wantErr(err, ErrBadArg, fmt.Sprint(i), fmt.Sprint(c.length)); err != nil {
-					return err
-				}
-				if err := wantErr(a.Put(n, i, [3]int32{}), ErrBadArg, fmt.Sprint(i)); err != nil {
-					return err
-				}
-				if err := wantErr(a.GetRange(n, i, make([][3]int32, 1)), ErrBadArg); err != nil {
-					return err
-				}
+				n.Must(wantErr(err, ErrBadArg, fmt.Sprint(i), fmt.Sprint(c.length)))
+				n.Must(wantErr(a.Put(n, i, [3]int32{}), ErrBadArg, fmt.Sprint(i)))
+				n.Must(wantErr(a.GetRange(n, i, make([][3]int32, 1)), ErrBadArg))
 			}
-			if err := wantErr(a.PutRange(n, 1, make([][3]int32, c.length)), ErrBadArg); err != nil {
-				return err
-			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
-			if err := a.Delete(n); err != nil {
-				return err
-			}
+			n.Must(wantErr(a.PutRange(n, 1, make([][3]int32, c.length)), ErrBadArg))
+			n.Must(n.Barrier())
+			n.Must(a.Delete(n))
 			if used := n.Usage().Used; used != 0 {
 				return fmt.Errorf("%d bytes used after Free", used)
 			}

@@ -187,33 +187,20 @@ func TestAtomics(t *testing.T) {
 // Signed comparisons are signed, unsigned ones unsigned.
 func TestAtomicComparisons(t *testing.T) {
 	runN(t, 1, func(n *Node) error {
-		i, err := New[int32](n)
-		if err != nil {
-			return err
-		}
+		i := Must(New[int32](n))
 		if old, err := FetchMin(n, i, -1); old != 0 || err != nil {
 			return fmt.Errorf("%d, %v", old, err)
 		}
 		if v, _ := Load(n, i); v != -1 {
 			return fmt.Errorf("min(0, -1) left %d", v)
 		}
-		u, err := Cast[uint32](i)
-		if err != nil {
-			return err
-		}
-		if _, err := FetchMin(n, u, 5); err != nil {
-			return err
-		}
+		u := Must(Cast[uint32](i))
+		Must(FetchMin(n, u, 5))
 		if v, _ := Load(n, u); v != 5 {
 			return fmt.Errorf("min(2^32-1, 5) left %d", v)
 		}
-		f, err := New[float64](n)
-		if err != nil {
-			return err
-		}
-		if err := Store(n, f, math.Inf(-1)); err != nil {
-			return err
-		}
+		f := Must(New[float64](n))
+		n.Must(Store(n, f, math.Inf(-1)))
 		if old, err := FetchMax(n, f, 2.5); err != nil || !math.IsInf(old, -1) {
 			return fmt.Errorf("%v, %v", old, err)
 		}
@@ -237,10 +224,7 @@ func TestAtomicsTogether(t *testing.T) {
 		tenths int64 // FCAA: never above 100
 	}
 	runN(t, 4, func(n *Node) error {
-		p, err := New[bank](n)
-		if err != nil {
-			return err
-		}
+		p := Must(New[bank](n))
 		p = p.On(0)
 		var errAll error
 		check := func(_ any, err error) { errAll = errors.Join(errAll, err) }
@@ -261,16 +245,9 @@ func TestAtomicsTogether(t *testing.T) {
 		if errAll != nil {
 			return errAll
 		}
-		if _, err := FetchAdd(n, Field(p.On(1), func(b *bank) *uint64 { return &b.count }), uint64(got)); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		b, err := p.Get(n)
-		if err != nil {
-			return err
-		}
+		Must(FetchAdd(n, Field(p.On(1), func(b *bank) *uint64 { return &b.count }), uint64(got)))
+		n.Must(n.Barrier())
+		b := Must(p.Get(n))
 		want := bank{count: 4 * times, sum: 2 * times, small: 12 * times, bits: ^uint64(0), most: 4*times - 1, tenths: 100}
 		if b != want {
 			return fmt.Errorf("%+v, want %+v", b, want)
@@ -293,24 +270,13 @@ type item struct {
 func TestPtrInSharedMemory(t *testing.T) {
 	const each = 200
 	runN(t, 3, func(n *Node) error {
-		head, err := New[Ptr[item]](n)
-		if err != nil {
-			return err
-		}
+		head := Must(New[Ptr[item]](n))
 		head = head.On(1)
 		for i := range each {
-			p, err := Alloc[item](n, 1)
-			if err != nil {
-				return err
-			}
+			p := Must(Alloc[item](n, 1))
 			for {
-				first, err := Load(n, head)
-				if err != nil {
-					return err
-				}
-				if err := p.Put(n, item{first, uint32(n.Rank()), uint32(i)}); err != nil {
-					return err
-				}
+				first := Must(Load(n, head))
+				n.Must(p.Put(n, item{first, uint32(n.Rank()), uint32(i)}))
 				if _, ok, err := CompareAndSwap(n, head, first, p); err != nil {
 					return err
 				} else if ok {
@@ -318,9 +284,7 @@ func TestPtrInSharedMemory(t *testing.T) {
 				}
 			}
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		seen := map[item]bool{}
 		p, err := Load(n, head)
 		for !p.IsNil() && err == nil {
@@ -345,10 +309,7 @@ func TestMinimumOfOddFloats(t *testing.T) {
 	nan, inf, zero := math.NaN(), math.Inf(1), math.Copysign(0, -1)
 	for _, direct := range []bool{true, false} {
 		err := Run(Config{Ranks: 1}, func(n *Node) error {
-			p, err := Alloc[float64](n, 1)
-			if err != nil {
-				return err
-			}
+			p := Must(Alloc[float64](n, 1))
 			if !direct {
 				views := n.views
 				n.views = segment.Views{}
@@ -358,16 +319,9 @@ func TestMinimumOfOddFloats(t *testing.T) {
 				for _, v := range []float64{0, zero, 1, -1, nan, inf, -inf} {
 					for i, op := range []func(*Node, Ptr[float64], float64) (float64, error){FetchMin[float64], FetchMax[float64]} {
 						want := []func(a, b float64) float64{math.Min, math.Max}[i](was, v)
-						if err := p.Put(n, was); err != nil {
-							return err
-						}
-						if _, err := op(n, p, v); err != nil {
-							return err
-						}
-						got, err := p.Get(n)
-						if err != nil {
-							return err
-						}
+						n.Must(p.Put(n, was))
+						Must(op(n, p, v))
+						got := Must(p.Get(n))
 						if got != want && (got == got || want == want) || math.Signbit(got) != math.Signbit(want) && got == 0 {
 							t.Errorf("direct %v, operation %d on %v with %v: %v, want %v", direct, i, was, v, got, want)
 						}

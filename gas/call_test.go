@@ -64,9 +64,7 @@ func TestCallsOfAllSizes(t *testing.T) {
 	runN(t, 3, func(n *Node) error {
 		for round := range 50 {
 			for r := range n.Size() {
-				if _, err := callNothing.Call(n, r, struct{}{}); err != nil {
-					return err
-				}
+				Must(callNothing.Call(n, r, struct{}{}))
 				if v, err := callRank.Call(n, r, struct{}{}); err != nil || v != r {
 					return fmt.Errorf("rank %d says it is %d (%v)", r, v, err)
 				}
@@ -74,10 +72,7 @@ func TestCallsOfAllSizes(t *testing.T) {
 				if want := (tiny{uint8(round) + 1, uint16(r) ^ 0xffff}); err != nil || v != want {
 					return fmt.Errorf("tiny: %v, want %v (%v)", v, want, err)
 				}
-				b, err := callFill.Call(n, r, uint32(round+r))
-				if err != nil {
-					return err
-				}
+				b := Must(callFill.Call(n, r, uint32(round+r)))
 				for i, d := range b.data {
 					if d != uint32(round+r)*uint32(i) {
 						return fmt.Errorf("fill: %d at %d", d, i)
@@ -113,10 +108,7 @@ func TestCallsOfAllSizes(t *testing.T) {
 func TestFutures(t *testing.T) {
 	const goroutines, each = 4, 100
 	runN(t, 3, func(n *Node) error {
-		p, err := New[uint64](n)
-		if err != nil {
-			return err
-		}
+		p := Must(New[uint64](n))
 		target := p.On(1)
 		errc := make(chan error, goroutines)
 		for range goroutines {
@@ -150,13 +142,9 @@ func TestFutures(t *testing.T) {
 			}()
 		}
 		for range goroutines {
-			if err := <-errc; err != nil {
-				return err
-			}
+			n.Must(<-errc)
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		if v, err := target.Get(n); err != nil || v != 3*goroutines*each {
 			return fmt.Errorf("counted to %d (%v)", v, err)
 		}
@@ -178,10 +166,7 @@ func TestFutureInSelect(t *testing.T) {
 		}
 		defer release.Done()
 		for i := range 200 {
-			f, err := callRank.Go(n, 1, struct{}{})
-			if err != nil {
-				return err
-			}
+			f := Must(callRank.Go(n, 1, struct{}{}))
 			select {
 			case <-f.Done():
 			case <-make(chan int): // never
@@ -206,22 +191,15 @@ func TestFutureInSelect(t *testing.T) {
 
 func TestSendAsksForNothing(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
-		p, err := New[uint64](n)
-		if err != nil {
-			return err
-		}
+		p := Must(New[uint64](n))
 		other := p.On(1 - n.Rank())
 		for range 500 {
-			if err := callAdd.Send(n, 1-n.Rank(), other); err != nil {
-				return err
-			}
+			n.Must(callAdd.Send(n, 1-n.Rank(), other))
 		}
-		if err := n.Wait(func() bool {
+		n.Must(n.Wait(func() bool {
 			v, err := Load(n, p)
 			return err != nil || v == 500
-		}); err != nil {
-			return err
-		}
+		}))
 		n.calls.mu.Lock()
 		defer n.calls.mu.Unlock()
 		if k := len(n.calls.slots); k != 0 {
@@ -235,12 +213,8 @@ func TestCallRefuses(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
 		for _, rank := range []int{-1, 2, 1 << 30} {
 			_, err := callRank.Call(n, rank, struct{}{})
-			if err := wantErr(err, ErrBadArg, fmt.Sprint(rank), "test.rank"); err != nil {
-				return err
-			}
-			if err := wantErr(callRank.Send(n, rank, struct{}{}), ErrBadArg, fmt.Sprint(rank)); err != nil {
-				return err
-			}
+			n.Must(wantErr(err, ErrBadArg, fmt.Sprint(rank), "test.rank"))
+			n.Must(wantErr(callRank.Send(n, rank, struct{}{}), ErrBadArg, fmt.Sprint(rank)))
 		}
 		n.calls.mu.Lock()
 		defer n.calls.mu.Unlock()
@@ -326,9 +300,7 @@ func TestCalledFunctionPanics(t *testing.T) {
 	})
 	err := Run(small(2), func(n *Node) error {
 		if n.Rank() == 0 {
-			if err := callPanics.Send(n, 1, 7); err != nil {
-				return err
-			}
+			n.Must(callPanics.Send(n, 1, 7))
 		}
 		return n.Wait(func() bool { return false })
 	})
@@ -351,10 +323,7 @@ var callBlocks = RegisterCall("test.blocks", func(n *Node, _ struct{}) (r refusa
 func TestCalledFunctionBlocks(t *testing.T) {
 	err := Run(small(2), func(n *Node) error {
 		if n.Rank() == 0 {
-			r, err := callBlocks.Call(n, 1, struct{}{})
-			if err != nil {
-				return err
-			}
+			r := Must(callBlocks.Call(n, 1, struct{}{}))
 			return fmt.Errorf("it may: %s", r.text[:r.n])
 		}
 		return n.Wait(func() bool { return false })
@@ -380,14 +349,10 @@ func TestPerRank(t *testing.T) {
 	for range 2 { // a new run has new variables
 		runN(t, 3, func(n *Node) error {
 			for range n.Rank() + 1 {
-				if _, err := callVisit.Call(n, 1, n.Rank()); err != nil {
-					return err
-				}
+				Must(callVisit.Call(n, 1, n.Rank()))
 			}
 			*other.Of(n) += 10 + n.Rank()
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if v := *other.Of(n); v != 10+n.Rank() {
 				return fmt.Errorf("another rank's: %d", v)
 			}

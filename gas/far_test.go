@@ -17,21 +17,13 @@ import (
 func TestNewArrayFar(t *testing.T) {
 	runN(t, 3, func(n *Node) error {
 		for _, block := range []int{1 << 31, 1 << 32, 1 << 61, 1 << 62, 1<<62 + 1, math.MaxInt - 1, math.MaxInt, math.MaxInt/3 + 1} {
-			a, err := NewArray[uint64](n, 1000, block)
-			if err != nil {
-				return err
-			}
-			next, err := NewSlice[uint64](n, 1000)
-			if err != nil {
-				return err
-			}
+			a := Must(NewArray[uint64](n, 1000, block))
+			next := Must(NewSlice[uint64](n, 1000))
 			if k := a.LocalLen(n.Rank()); k != len(a.LocalSlice(n)) || k != map[bool]int{true: 1000}[n.Rank() == 0] {
 				return fmt.Errorf("block %d: %d elements on rank %d, a slice of %d", block, k, n.Rank(), len(a.LocalSlice(n)))
 			}
 			for i := range a.LocalSlice(n) {
-				if err := a.Put(n, i, uint64(i)+1); err != nil {
-					return err
-				}
+				n.Must(a.Put(n, i, uint64(i)+1))
 			}
 			count := 0
 			for i, v := range a.Local(n) {
@@ -48,9 +40,7 @@ func TestNewArrayFar(t *testing.T) {
 					return fmt.Errorf("block %d: word %d behind the array is %d", block, i, v)
 				}
 			}
-			if err := errors.Join(a.Delete(n), Delete(n, next)); err != nil {
-				return err
-			}
+			n.Must(errors.Join(a.Delete(n), Delete(n, next)))
 		}
 		return nil
 	})

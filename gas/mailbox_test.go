@@ -32,7 +32,7 @@ func TestMailboxModel(t *testing.T) {
 			got := map[uint32]int{}
 			var failed error
 			var box *Mailbox[hopper]
-			box, err := NewMailbox(n, "hoppers", func(n *Node, source int, items []hopper) {
+			box = Must(NewMailbox(n, "hoppers", func(n *Node, source int, items []hopper) {
 				for _, h := range items {
 					if int(h.from) != source || target(h) != n.Rank() || int(h.id)%syncs != epoch || h.pad[2] != uint64(h.id) {
 						failed = fmt.Errorf("rank %d got %+v of rank %d in epoch %d", n.Rank(), h, source, epoch)
@@ -46,10 +46,7 @@ func TestMailboxModel(t *testing.T) {
 						}
 					}
 				}
-			})
-			if err != nil {
-				return err
-			}
+			}))
 			for ; epoch < syncs; epoch++ {
 				byRank := make([][]hopper, ranks)
 				for i := range items {
@@ -62,13 +59,9 @@ func TestMailboxModel(t *testing.T) {
 					}
 				}
 				for r, all := range byRank {
-					if err := box.PushAll(r, all); err != nil {
-						return err
-					}
+					n.Must(box.PushAll(r, all))
 				}
-				if err := box.Sync(); err != nil {
-					return err
-				}
+				n.Must(box.Sync())
 				if failed != nil {
 					return failed
 				}
@@ -227,17 +220,10 @@ func TestQuiesce(t *testing.T) {
 				err := Run(Config{Ranks: ranks, Conduit: conduit}, func(n *Node) error {
 					for round := 1; round <= 3; round++ {
 						for i := range sends {
-							if err := callOnward.Send(n, i%n.Size(), hops); err != nil {
-								return err
-							}
+							n.Must(callOnward.Send(n, i%n.Size(), hops))
 						}
-						if err := n.Quiesce(); err != nil {
-							return err
-						}
-						all, err := AllReduce(n, onwards.Of(n).ran, Sum)
-						if err != nil {
-							return err
-						}
+						n.Must(n.Quiesce())
+						all := Must(AllReduce(n, onwards.Of(n).ran, Sum))
 						if want := round * ranks * sends * (hops + 1); all != want {
 							return fmt.Errorf("%d functions have run after round %d, want %d", all, round, want)
 						}
@@ -256,21 +242,12 @@ func TestQuiesce(t *testing.T) {
 // on whose stack it runs would catch its own.
 func TestMailboxFunctionPanics(t *testing.T) {
 	err := Run(Config{Ranks: 2, Conduit: "shm"}, func(n *Node) error {
-		b, err := NewMailbox(n, "fragile", func(*Node, int, []int64) { panic("no such item") })
-		if err != nil {
-			return err
-		}
+		b := Must(NewMailbox(n, "fragile", func(*Node, int, []int64) { panic("no such item") }))
 		polling.Of(n).box = b
 		if n.Rank() == 0 {
-			if err := b.Push(1, 1); err != nil {
-				return err
-			}
-			if err := b.Flush(); err != nil {
-				return err
-			}
-			if _, err := callPolling.Call(n, 1, 0); err != nil {
-				return err
-			}
+			n.Must(b.Push(1, 1))
+			n.Must(b.Flush())
+			Must(callPolling.Call(n, 1, 0))
 		}
 		return errors.Join(n.Barrier(), b.Delete())
 	})
@@ -291,9 +268,7 @@ func TestQuiesceFindsNothing(t *testing.T) {
 	var out strings.Builder
 	err := Run(Config{Ranks: 2, Conduit: "shm", Debug: true, Output: &out}, func(n *Node) error {
 		for range 100 {
-			if err := callOnward.Send(n, 1-n.Rank(), 3); err != nil {
-				return err
-			}
+			n.Must(callOnward.Send(n, 1-n.Rank(), 3))
 		}
 		return n.Quiesce()
 	})

@@ -15,48 +15,24 @@ func TestManyRanks(t *testing.T) {
 	cfg := small(size)
 	cfg.SegmentSize = 128 << 10
 	if err := Run(cfg, func(n *Node) error {
-		a, err := NewArray[uint64](n, 100*size, 3)
-		if err != nil {
-			return err
-		}
-		l, err := NewLock(n)
-		if err != nil {
-			return err
-		}
-		sum, err := New[uint64](n)
-		if err != nil {
-			return err
-		}
+		a := Must(NewArray[uint64](n, 100*size, 3))
+		l := Must(NewLock(n))
+		sum := Must(New[uint64](n))
 		for k := range 20 {
-			if err := a.Put(n, (k*size+n.Rank())%a.Len(), uint64(k)); err != nil {
-				return err
-			}
+			n.Must(a.Put(n, (k*size+n.Rank())%a.Len(), uint64(k)))
 			r, err := callRank.Call(n, (n.Rank()+k)%size, struct{}{})
 			if err != nil || r != (n.Rank()+k)%size {
 				return fmt.Errorf("call: %d, %v", r, err)
 			}
 			if k%5 == 0 {
-				if err := l.Lock(n); err != nil {
-					return err
-				}
-				v, err := sum.On(0).Get(n)
-				if err != nil {
-					return err
-				}
-				if err := sum.On(0).Put(n, v+1); err != nil {
-					return err
-				}
-				if err := l.Unlock(n); err != nil {
-					return err
-				}
-				if err := n.Barrier(); err != nil {
-					return err
-				}
+				n.Must(l.Lock(n))
+				v := Must(sum.On(0).Get(n))
+				n.Must(sum.On(0).Put(n, v+1))
+				n.Must(l.Unlock(n))
+				n.Must(n.Barrier())
 			}
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		if v, err := sum.On(0).Get(n); err != nil || v != uint64(4*size) {
 			return fmt.Errorf("counted %d, %v", v, err)
 		}
@@ -64,12 +40,8 @@ func TestManyRanks(t *testing.T) {
 		for _, v := range a.Local(n) {
 			total += *v
 		}
-		if _, err := FetchAdd(n, sum.On(1), total); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		Must(FetchAdd(n, sum.On(1), total))
+		n.Must(n.Barrier())
 		if v, err := Load(n, sum.On(1)); err != nil || v != uint64(size*190) {
 			return fmt.Errorf("elements add up to %d, want %d (%v)", v, size*190, err)
 		}

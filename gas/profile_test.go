@@ -48,18 +48,29 @@ func counted(n *Node) error {
 	return nil
 }
 
-// rightly compares what the profile of counted on ranks ranks has with what it did, where own memory is counted.
-func rightly(t *testing.T, text []byte, ranks int) {
+// written is the profile in a file.
+func written(t *testing.T, file string) (j profile.Job, text []byte) {
 	t.Helper()
-	var j profile.Job
-	if err := json.Unmarshal(text, &j); err != nil {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &j)
+	}
+	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
+	return j, text
+}
+
+// rightly compares what the profile of counted on 3 ranks has with what it did, where own memory is counted.
+func rightly(t *testing.T, file string) {
+	t.Helper()
+	const ranks = 3
+	j, text := written(t, file)
 	type figures struct {
 		calls, bytes uint64
 		sizes        map[uint64]uint64
 	}
-	n := uint64(ranks)
+	const n = uint64(ranks)
 	want := map[string]figures{
 		"gas.Ptr.Put put":             {100 * n, 800 * n, map[uint64]uint64{8: 100 * n}},
 		"gas.Ptr.PutSlice put":        {n, 256 * n, map[uint64]uint64{256: n}},
@@ -123,11 +134,7 @@ func TestProfile(t *testing.T) {
 			if err := Run(cfg, counted); err != nil {
 				t.Fatal(err)
 			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rightly(t, text, 3)
+			rightly(t, file)
 			for _, want := range []string{"argon: profile of 3 ranks: ", ", put by size: 8: 300\n", ", put by rank: 0: 100 (800 bytes) 1: 100"} {
 				if strings.Count(out.String(), want) != 1 {
 					t.Errorf("there is not one %q in\n%s", want, &out)
@@ -144,11 +151,7 @@ func TestProfile(t *testing.T) {
 func TestProfileOfProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "profile")
 	r := testjob.RunConfig(t, 3, "counted", testjob.Config{Env: []string{"ARGON_PROFILE=peers,json=" + file}}).Want(t, 0)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rightly(t, text, 3)
+	rightly(t, file)
 	if strings.Count(r.Output(), "argon: profile of 3 ranks") != 1 {
 		t.Errorf("the table is not there once: %s", r.Output())
 	}
@@ -221,8 +224,8 @@ func TestProfileOfSplitBarriers(t *testing.T) {
 		}
 		if n.Rank() == 1 {
 			n.Must(split())
-		} else if err := n.Barrier(); err != nil {
-			return err
+		} else {
+			n.Must(n.Barrier())
 		}
 		if n.Rank() == 2 {
 			conduits.Sleep(n.Layers().Conduit, 2*computes)
@@ -232,14 +235,7 @@ func TestProfileOfSplitBarriers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(file)
-	var j profile.Job
-	if err == nil {
-		err = json.Unmarshal(text, &j)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	j, text := written(t, file)
 	last := map[int]uint64{}
 	for _, r := range j.Rows {
 		if r.Kind != profile.Collective {
@@ -267,10 +263,7 @@ func TestProfileOfTeams(t *testing.T) {
 	err := Run(cfg, func(n *Node) error {
 		var l [teams]*Team
 		for i := range l {
-			var err error
-			if l[i], err = n.World().Split(0, i); err != nil {
-				return err
-			}
+			l[i] = Must(n.World().Split(0, i))
 		}
 		var all sync.WaitGroup
 		var failed [teams]error
@@ -290,14 +283,7 @@ func TestProfileOfTeams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(file)
-	var j profile.Job
-	if err == nil {
-		err = json.Unmarshal(text, &j)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	j, text := written(t, file)
 	for _, r := range j.Rows {
 		if r.Call == "gas.AllReduce" && r.Kind == profile.Collective {
 			if r.Calls != 2*teams*calls || r.Max > j.Elapsed {

@@ -58,27 +58,16 @@ func TestRegisterMisuse(t *testing.T) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}
-		p, err := Register(n, s)
-		if err != nil {
-			return err
-		}
-		q, err := Register(n, s) // legal, and another place
-		if err != nil {
-			return err
-		}
+		p := Must(Register(n, s))
+		q := Must(Register(n, s)) // legal, and another place
 		if p == q {
 			return fmt.Errorf("registered twice as %v", p)
 		}
-		if err := p.Put(n, 7); err != nil {
-			return err
-		}
+		n.Must(p.Put(n, 7))
 		if v, err := q.Get(n); err != nil || v != 7 || s[0] != 7 {
 			return fmt.Errorf("%d, %d, %v", v, s[0], err)
 		}
-		seg, err := Alloc[int64](n, 1)
-		if err != nil {
-			return err
-		}
+		seg := Must(Alloc[int64](n, 1))
 		for what, err := range map[string]error{
 			"nil":         Free(n, Ptr[int64]{}),
 			"the middle":  wantErr(Free(n, p.Add(1)), ErrBadArg, p.Add(1).String()),
@@ -90,22 +79,15 @@ func TestRegisterMisuse(t *testing.T) {
 				return fmt.Errorf("Free: %s: %w", what, err)
 			}
 		}
-		if err := wantErr(Free(n, p), ErrBadArg, p.String(), "already"); err != nil {
-			return err
-		}
+		n.Must(wantErr(Free(n, p), ErrBadArg, p.String(), "already"))
 		if v, err := q.Get(n); err != nil || v != 7 {
 			return fmt.Errorf("the other registration: %d, %v", v, err)
 		}
-		theirs, err := swapped(n, q)
-		if err != nil {
-			return err
-		}
+		theirs := Must(swapped(n, q))
 		if err := wantErr(Free(n, theirs), ErrBadArg, fmt.Sprintf("rank %d", 1-n.Rank()), "it alone frees it"); err != nil {
 			return fmt.Errorf("Free of another's: %w", err)
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		if err := wantErr(p.Put(n, 8), ErrFault); err != nil {
 			return fmt.Errorf("own access after Free: %w", err)
 		}
@@ -164,14 +146,8 @@ func registeredEverything(n *Node) error {
 	for i := range words {
 		words[i] = uint64(n.Rank())<<32 | uint64(i)
 	}
-	mine, err := Register(n, words)
-	if err != nil {
-		return err
-	}
-	theirs, err := swapped(n, mine)
-	if err != nil {
-		return err
-	}
+	mine := Must(Register(n, words))
+	theirs := Must(swapped(n, mine))
 	src := (n.Rank() + n.Size() - 1) % n.Size()
 	if _, ok := theirs.Local(n); ok {
 		return errors.New("registered memory of another rank is local")
@@ -179,9 +155,7 @@ func registeredEverything(n *Node) error {
 	want := func(i int) uint64 { return uint64(src)<<32 | uint64(i) }
 	for _, k := range []int{1, 3, 4096, len(words)} {
 		got := make([]uint64, k)
-		if err := theirs.Add(len(words)-k).GetSlice(n, got); err != nil {
-			return err
-		}
+		n.Must(theirs.Add(len(words)-k).GetSlice(n, got))
 		for i := range got {
 			if got[i] != want(len(words)-k+i) {
 				return fmt.Errorf("element %d of %d is %#x", i, k, got[i])
@@ -206,23 +180,13 @@ func registeredEverything(n *Node) error {
 			return fmt.Errorf("in front: %w", err)
 		}
 	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
+	n.Must(n.Barrier())
 
 	// Values, slices, not waited for, and the result where it belongs.
-	h, err := theirs.PutNB(n, 1)
-	if err != nil {
-		return err
-	}
+	h := Must(theirs.PutNB(n, 1))
 	list := []uint64{2, 3, 4}
-	h2, err := theirs.Add(1).PutSliceNB(n, list)
-	if err != nil {
-		return err
-	}
-	if err := n.SyncAll([]Handle{h, h2}); err != nil {
-		return err
-	}
+	h2 := Must(theirs.Add(1).PutSliceNB(n, list))
+	n.Must(n.SyncAll([]Handle{h, h2}))
 	if old, err := FetchAdd(n, theirs, 10); err != nil || old != 1 {
 		return fmt.Errorf("FetchAdd: %d, %v", old, err)
 	}
@@ -238,30 +202,20 @@ func registeredEverything(n *Node) error {
 	if v, err := Load(n, theirs.Add(3)); err != nil || v != 5 {
 		return fmt.Errorf("Load: %d, %v", v, err)
 	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
+	n.Must(n.Barrier())
 	if !slices.Equal(words[:5], []uint64{11, 20, 8, 5, uint64(n.Rank())<<32 | 4}) {
 		return fmt.Errorf("words begin with %x", words[:5])
 	}
 
 	// Signals, and waiting for them in registered memory.
-	if err := theirs.Add(100).PutSignal(n, []uint64{77, 78}, theirs.Add(200), SignalAdd, 1<<40); err != nil {
-		return err
-	}
-	if _, err := WaitUntil(n, mine.Add(200), Ge, 1<<40); err != nil {
-		return err
-	}
+	n.Must(theirs.Add(100).PutSignal(n, []uint64{77, 78}, theirs.Add(200), SignalAdd, 1<<40))
+	Must(WaitUntil(n, mine.Add(200), Ge, 1<<40))
 	if words[100] != 77 || words[101] != 78 {
 		return fmt.Errorf("signalled before the data: %d", words[100])
 	}
-	if err := Store(n, theirs.Add(201), 1); err != nil {
-		return err
-	}
+	n.Must(Store(n, theirs.Add(201), 1))
 	at, _ := mine.Add(201).Local(n)
-	if err := n.Wait(func() bool { return atomic.LoadUint64(at) == 1 }); err != nil {
-		return err
-	}
+	n.Must(n.Wait(func() bool { return atomic.LoadUint64(at) == 1 }))
 
 	// A lock, a call and collectives, whose data are registered.
 	locks := make([]LockWord, 3)
@@ -273,28 +227,14 @@ func registeredEverything(n *Node) error {
 	if l, err = Broadcast(n, 1, l); err != nil {
 		return err
 	}
-	count, err := Broadcast(n, 2, mine.Add(300))
-	if err != nil {
-		return err
-	}
+	count := Must(Broadcast(n, 2, mine.Add(300)))
 	for range 20 {
-		if err := LockAt(l).Lock(n); err != nil {
-			return err
-		}
-		v, err := count.Get(n)
-		if err != nil {
-			return err
-		}
-		if err := count.Put(n, v+1); err != nil {
-			return err
-		}
-		if err := LockAt(l).Unlock(n); err != nil {
-			return err
-		}
+		n.Must(LockAt(l).Lock(n))
+		v := Must(count.Get(n))
+		n.Must(count.Put(n, v+1))
+		n.Must(LockAt(l).Unlock(n))
 	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
+	n.Must(n.Barrier())
 	if v, err := count.Get(n); err != nil || v != 2<<32|300+uint64(20*n.Size()) {
 		return fmt.Errorf("counted to %#x, %v", v, err)
 	}
@@ -304,42 +244,26 @@ func registeredEverything(n *Node) error {
 	if v, err := theirs.Add(400).Get(n); err != nil || v != 4711 {
 		return fmt.Errorf("stored %d, %v", v, err)
 	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
+	n.Must(n.Barrier())
 	clear(words[:1000])
 	words[500] = uint64(n.Rank())
-	if err := AllReduceSlice(n, words[:1000], Sum[uint64]); err != nil {
-		return err
-	}
+	n.Must(AllReduceSlice(n, words[:1000], Sum[uint64]))
 	if words[500] != uint64(n.Size()*(n.Size()-1)/2) {
 		return fmt.Errorf("reduced to %d", words[500])
 	}
 
 	// Other types.
 	threes := make([]triple, 1000)
-	tp, err := Register(n, threes)
-	if err != nil {
-		return err
-	}
-	tt, err := swapped(n, tp)
-	if err != nil {
-		return err
-	}
+	tp := Must(Register(n, threes))
+	tt := Must(swapped(n, tp))
 	v := triple{uint64(n.Rank()), [3]uint16{1, 2, 3}, true}
-	if err := tt.Add(999).Put(n, v); err != nil {
-		return err
-	}
-	if err := Field(tt.Add(999), func(t *triple) *uint16 { return &t.b[1] }).Put(n, 0x4321); err != nil {
-		return err
-	}
+	n.Must(tt.Add(999).Put(n, v))
+	n.Must(Field(tt.Add(999), func(t *triple) *uint16 { return &t.b[1] }).Put(n, 0x4321))
 	v.b[1] = 0x4321
 	if got, err := tt.Add(999).Get(n); err != nil || got != v {
 		return fmt.Errorf("%+v, %v", got, err)
 	}
-	if err := n.Barrier(); err != nil {
-		return err
-	}
+	n.Must(n.Barrier())
 	return errors.Join(Free(n, mine), Free(n, lp), Free(n, tp))
 }
 
@@ -366,20 +290,14 @@ func TestRegisteredRights(t *testing.T) {
 			if rights == 0 { // stands for: all, but for rank 1 only
 				rights, peer = RightsAll, 1
 			}
-			p, err := RegisterFor(n, s, rights, peer)
-			if err != nil {
-				return err
-			}
+			p := Must(RegisterFor(n, s, rights, peer))
 			if peer == AnyPeer {
 				ps[rights] = p
 			} else {
 				ps[0] = p
 			}
 		}
-		theirs, err := Broadcast(n, 0, ps)
-		if err != nil {
-			return err
-		}
+		theirs := Must(Broadcast(n, 0, ps))
 		check := func(p Ptr[uint64], may Rights) error {
 			for what, op := range map[string]struct {
 				need Rights
@@ -404,9 +322,7 @@ func TestRegisteredRights(t *testing.T) {
 			return nil
 		}
 		for turn := range n.Size() { // they would race for the memory
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			if turn != n.Rank() {
 				continue
 			}
@@ -416,9 +332,7 @@ func TestRegisteredRights(t *testing.T) {
 					may = RightsAll // the owner
 				}
 				for range 3 { // by firehose or not
-					if err := check(theirs[rights], may); err != nil {
-						return err
-					}
+					n.Must(check(theirs[rights], may))
 				}
 			}
 			may := RightsAll
@@ -441,20 +355,12 @@ func TestDeregistered(t *testing.T) {
 	everywhere(t, Config{Ranks: 2, PinBucket: 4096}, func(n *Node) error {
 		const size = 3000
 		for round := range 3 {
-			p, err := Register(n, make([]uint64, size))
-			if err != nil {
-				return err
-			}
+			p := Must(Register(n, make([]uint64, size)))
 			runtime.GC()
-			q, err := swapped(n, p)
-			if err != nil {
-				return err
-			}
+			q := Must(swapped(n, p))
 			for i := range size {
 				if i%700 == 0 || round == 0 && i%60 == 0 {
-					if err := q.Add(i).Put(n, uint64(i)); err != nil {
-						return err
-					}
+					n.Must(q.Add(i).Put(n, uint64(i)))
 				}
 			}
 			if round > 1 {
@@ -463,20 +369,14 @@ func TestDeregistered(t *testing.T) {
 			if v, err := q.Add(700).Get(n); err != nil || v != 700 {
 				return fmt.Errorf("%d, %v", v, err)
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			s, ok := p.LocalSlice(n, size)
 			if !ok || s[700] != 700 {
 				return errors.New("not there any more")
 			}
-			if err := Free(n, p); err != nil {
-				return err
-			}
+			n.Must(Free(n, p))
 			clear(s)
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			for i := 0; i < size; i += 700 {
 				for what, err := range map[string]error{
 					"Put":      q.Add(i).Put(n, 1),
@@ -490,12 +390,8 @@ func TestDeregistered(t *testing.T) {
 					}
 				}
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
-			if err := unchanged(s); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
+			n.Must(unchanged(s))
 		}
 		return nil
 	})
@@ -521,45 +417,22 @@ func TestUnmapped(t *testing.T) {
 func unmapped(n *Node) error {
 	const size = 8 * segment.PageSize
 	for range 3 {
-		mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-		if err != nil {
-			return err
-		}
-		p, err := Register(n, mem)
-		if err != nil {
-			return err
-		}
-		q, err := swapped(n, p)
-		if err != nil {
-			return err
-		}
+		mem := Must(syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON))
+		p := Must(Register(n, mem))
+		q := Must(swapped(n, p))
 		for i := 0; i < size; i += 1000 {
 			for range 3 { // the first one may go without a firehose
-				if err := q.Add(i).Put(n, byte(i)); err != nil {
-					return err
-				}
+				n.Must(q.Add(i).Put(n, byte(i)))
 			}
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		if mem[3000] != 3000&0xff {
 			return fmt.Errorf("byte 3000 is %d", mem[3000])
 		}
-		if err := errors.Join(Free(n, p), syscall.Munmap(mem)); err != nil {
-			return err
-		}
-		mem, err = syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON) // most often at the same place
-		if err != nil {
-			return err
-		}
-		r, err := Register(n, mem)
-		if err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(errors.Join(Free(n, p), syscall.Munmap(mem)))
+		mem = Must(syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)) // most often at the same place
+		r := Must(Register(n, mem))
+		n.Must(n.Barrier())
 		for i := 0; i < size; i += 1000 {
 			for what, err := range map[string]error{
 				"Put":      q.Add(i).Put(n, 1),
@@ -571,15 +444,9 @@ func unmapped(n *Node) error {
 				}
 			}
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		if err := unchanged(mem); err != nil {
-			return err
-		}
-		if err := errors.Join(Free(n, r), syscall.Munmap(mem)); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
+		n.Must(unchanged(mem))
+		n.Must(errors.Join(Free(n, r), syscall.Munmap(mem)))
 	}
 	return nil
 }
@@ -702,18 +569,9 @@ func TestPtrTo(t *testing.T) {
 		cfg.Large = large
 		if err := Run(cfg, func(n *Node) error {
 			s := make([]triple, 100)
-			p, err := Register(n, s)
-			if err != nil {
-				return err
-			}
-			part, err := Register(n, s[10:20])
-			if err != nil {
-				return err
-			}
-			seg, err := Alloc[triple](n, 5)
-			if err != nil {
-				return err
-			}
+			p := Must(Register(n, s))
+			part := Must(Register(n, s[10:20]))
+			seg := Must(Alloc[triple](n, 5))
 			insideSeg, _ := seg.Add(3).Local(n)
 			for _, c := range []struct {
 				q    *triple
@@ -744,9 +602,7 @@ func TestPtrTo(t *testing.T) {
 			if _, ok := PtrTo(n, (*[2]triple)(s[98:])); !ok {
 				return errors.New("the last two")
 			}
-			if err := Free(n, p); err != nil {
-				return err
-			}
+			n.Must(Free(n, p))
 			if _, ok := PtrTo(n, (*[2]triple)(s[19:])); ok {
 				return errors.New("PtrTo beyond the end")
 			}
@@ -765,10 +621,7 @@ func TestPtrTo(t *testing.T) {
 
 func TestRegisteredPtr(t *testing.T) {
 	runN(t, 1, func(n *Node) error {
-		p, err := Register(n, make([]uint32, 10))
-		if err != nil {
-			return err
-		}
+		p := Must(Register(n, make([]uint32, 10)))
 		if s := p.Add(2).String(); s != fmt.Sprintf("0@%#x", p.Offset()+8) {
 			return fmt.Errorf("printed as %s", s)
 		}
@@ -1006,22 +859,10 @@ func TestManyGoroutinesUseRegistered(t *testing.T) {
 	const ranks, workers, adds, counters = 3, 3, 60, 4000
 	everywhere(t, tight(ranks), func(n *Node) error {
 		s := make([]uint64, counters)
-		p, err := Register(n, s)
-		if err != nil {
-			return err
-		}
-		all, err := AllGather(n, p)
-		if err != nil {
-			return err
-		}
-		p, err = Register(n, make([]uint64, counters)) // which no rank writes
-		if err != nil {
-			return err
-		}
-		still, err := swapped(n, p)
-		if err != nil {
-			return err
-		}
+		p := Must(Register(n, s))
+		all := Must(AllGather(n, p))
+		p = Must(Register(n, make([]uint64, counters))) // which no rank writes
+		still := Must(swapped(n, p))
 		var left atomic.Int32
 		var failed atomic.Pointer[error]
 		left.Store(workers)
@@ -1060,23 +901,16 @@ func TestManyGoroutinesUseRegistered(t *testing.T) {
 				n.Wake(n.Rank())
 			})
 		}
-		if err := n.Wait(func() bool { return left.Load() == 0 }); err != nil {
-			return err
-		}
+		n.Must(n.Wait(func() bool { return left.Load() == 0 }))
 		if e := failed.Load(); e != nil {
 			return *e
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		sum := uint64(0)
 		for _, v := range s {
 			sum += v
 		}
-		total, err := AllReduce(n, sum, Sum[uint64])
-		if err != nil {
-			return err
-		}
+		total := Must(AllReduce(n, sum, Sum[uint64]))
 		if total != ranks*workers*adds {
 			return fmt.Errorf("counted to %d", total)
 		}
@@ -1197,23 +1031,16 @@ func TestLarge(t *testing.T) {
 // A large segment costs what is touched of it, and may be larger than memory.
 func TestLargeIsReserved(t *testing.T) {
 	everywhere(t, Config{Ranks: 2, Large: true, SegmentSize: 40 << 30}, func(n *Node) error {
-		a, err := NewArray[uint64](n, 8<<30, Blocked) // 32 GiB a rank
-		if err != nil {
-			return err
-		}
+		a := Must(NewArray[uint64](n, 8<<30, Blocked)) // 32 GiB a rank
 		if p := a.At(0); !p.NLA().Exposed() || !strings.HasPrefix(p.String(), "0@") {
 			return fmt.Errorf("element 0 is %v", p)
 		}
 		other := 1 - n.Rank()
 		for k := range 50 {
 			i := other*(4<<30) + k*80_000_001
-			if err := a.Put(n, i, uint64(k+1)); err != nil {
-				return err
-			}
+			n.Must(a.Put(n, i, uint64(k+1)))
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		mine := a.LocalSlice(n)
 		if len(mine) != 4<<30 {
 			return fmt.Errorf("%d local elements", len(mine))
@@ -1245,20 +1072,13 @@ func TestOwnerOfRegisteredFails(t *testing.T) {
 					return err
 				}
 			}
-			p, err := Broadcast(n, 1, p)
-			if err != nil {
-				return err
-			}
+			p = Must(Broadcast(n, 1, p))
 			if n.Rank() == 1 {
-				if err := n.Wait(func() bool { return atomic.LoadUint64(&s[0]) > 10 }); err != nil {
-					return err
-				}
+				n.Must(n.Wait(func() bool { return atomic.LoadUint64(&s[0]) > 10 }))
 				return errTest
 			}
 			for {
-				if _, err := FetchAdd(n, p, 1); err != nil {
-					return err
-				}
+				Must(FetchAdd(n, p, 1))
 			}
 		})
 		var re *RankError
@@ -1275,25 +1095,13 @@ func TestRegisteredDiagnosis(t *testing.T) {
 		if s := (*member)(n).Diagnosis(); strings.Contains(s, "pinned") {
 			return fmt.Errorf("without pins: %s", s)
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		p, err := Register(n, make([]uint64, 100_000))
-		if err != nil {
-			return err
-		}
-		q, err := swapped(n, p)
-		if err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
+		p := Must(Register(n, make([]uint64, 100_000)))
+		q := Must(swapped(n, p))
 		for range 10 {
-			if err := q.GetSlice(n, make([]uint64, 5000)); err != nil {
-				return err
-			}
+			n.Must(q.GetSlice(n, make([]uint64, 5000)))
 		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Barrier())
 		l := n.FirehoseLimits()
 		for _, want := range []string{fmt.Sprintf("pinned %d bytes of %d", l.Bucket, uint64(l.Budget)*l.Bucket), "holds 1 firehoses", "1 misses"} {
 			if s := (*member)(n).Diagnosis(); !strings.Contains(s, want) {
@@ -1307,19 +1115,12 @@ func TestRegisteredDiagnosis(t *testing.T) {
 // An address that no rank could have given is refused, not followed.
 func TestMadeUpAddresses(t *testing.T) {
 	everywhere(t, small(2), func(n *Node) error {
-		if _, err := Register(n, make([]byte, 100)); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		Must(Register(n, make([]byte, 100)))
+		n.Must(n.Barrier())
 		if n.Rank() == 0 {
 			for _, a := range []segment.NLA{1, segment.PageSize, segment.AttachBase - 1, segment.AttachBase + 1<<20, segment.NLALimit - 8, segment.ExposedBase, segment.ExposedBase + 1<<38, segment.ExposedLimit - 8} {
 				for rank := range 2 {
-					p, err := MakePtr[[2]uint64](rank, a)
-					if err != nil {
-						return err
-					}
+					p := Must(MakePtr[[2]uint64](rank, a))
 					if err := wantErr(p.Put(n, [2]uint64{}), ErrBadArg); err != nil {
 						return fmt.Errorf("put to %v: %w", p, err)
 					}
@@ -1428,13 +1229,8 @@ func TestLargeIsLeft(t *testing.T) {
 		c.Conduit, c.Large, c.SegmentSize = "shm", true, 1<<20
 		err := Run(c, func(n *Node) error {
 			const most = 1 << 14
-			p, err := NewSlice[uint64](n, most)
-			if err != nil {
-				return err
-			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			p := Must(NewSlice[uint64](n, most))
+			n.Must(n.Barrier())
 			if n.Rank() == 0 {
 				for range 2 {
 					polls.Go(func() {
@@ -1450,9 +1246,7 @@ func TestLargeIsLeft(t *testing.T) {
 			}
 			buf := make([]uint64, 300)
 			for k := 0; ; k++ {
-				if err := p.On(0).Add(k*7919%(most-len(buf))).PutSlice(n, buf); err != nil {
-					return err
-				}
+				n.Must(p.On(0).Add(k*7919%(most-len(buf))).PutSlice(n, buf))
 			}
 		})
 		over.Store(true)
@@ -1497,26 +1291,13 @@ func TestPinLock(t *testing.T) {
 	for i, lock := range []bool{false, true, true} {
 		host := uint64(i/2) * 64 * bucket // what the ranks of all jobs share in the last round
 		everywhere(t, Config{Ranks: 2, PinLock: lock, PinBucket: bucket, Pinnable: 16 * bucket, PinHost: host}, func(n *Node) error {
-			p, err := Register(n, make([]uint64, bucket/4))
-			if err != nil {
-				return err
-			}
-			q, err := swapped(n, p)
-			if err != nil {
-				return err
-			}
+			p := Must(Register(n, make([]uint64, bucket/4)))
+			q := Must(swapped(n, p))
 			for range 4 { // the first one may go without a firehose
-				if err := q.Put(n, 1); err != nil {
-					return err
-				}
+				n.Must(q.Put(n, 1))
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
-			u, err := n.ep.ATU()
-			if err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
+			u := Must(n.ep.ATU())
 			var s segment.ATUStats
 			u.Stats(&s)
 			if s.Bytes == 0 || (s.Locked > 0) != lock {

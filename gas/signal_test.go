@@ -9,14 +9,8 @@ import (
 func TestPutSignal(t *testing.T) {
 	const rounds, length = 50, 200
 	everywhere(t, small(3), func(n *Node) error {
-		data, err := NewSlice[uint32](n, length)
-		if err != nil {
-			return err
-		}
-		flag, err := New[uint64](n)
-		if err != nil {
-			return err
-		}
+		data := Must(NewSlice[uint32](n, length))
+		flag := Must(New[uint64](n))
 		next := (n.Rank() + 1) % n.Size()
 		msg := make([]uint32, length)
 		for round := range uint64(rounds) {
@@ -29,9 +23,7 @@ func TestPutSignal(t *testing.T) {
 				if err != nil || v%3 != 0 {
 					return fmt.Errorf("flag %d, %v", v, err)
 				}
-				if err := data.GetSlice(n, msg); err != nil {
-					return err
-				}
+				n.Must(data.GetSlice(n, msg))
 				want := uint32(round)*uint32(n.Size()) + uint32(n.Rank()) - 1
 				for i, m := range msg {
 					if m != want+uint32(i) {
@@ -42,9 +34,7 @@ func TestPutSignal(t *testing.T) {
 			for i := range msg {
 				msg[i] = uint32(round)*uint32(n.Size()) + uint32(n.Rank()) + uint32(i)
 			}
-			if err := data.On(next).PutSignal(n, msg, flag.On(next), SignalAdd, 3); err != nil {
-				return err
-			}
+			n.Must(data.On(next).PutSignal(n, msg, flag.On(next), SignalAdd, 3))
 		}
 		return n.Barrier()
 	})
@@ -55,14 +45,8 @@ func TestPutSignal(t *testing.T) {
 func TestGetSignal(t *testing.T) {
 	const rounds, length = 50, 300
 	everywhere(t, small(3), func(n *Node) error {
-		data, err := NewSlice[uint32](n, length)
-		if err != nil {
-			return err
-		}
-		flags, err := NewSlice[uint64](n, 2)
-		if err != nil {
-			return err
-		}
+		data := Must(NewSlice[uint32](n, length))
+		flags := Must(NewSlice[uint64](n, 2))
 		ready, read := flags, flags.Add(1)
 		next, before := (n.Rank()+1)%n.Size(), (n.Rank()+n.Size()-1)%n.Size()
 		own, got := make([]uint32, length), make([]uint32, length)
@@ -73,18 +57,10 @@ func TestGetSignal(t *testing.T) {
 			if v, err := WaitUntil(n, read, Ge, round); err != nil || v != round {
 				return fmt.Errorf("round %d was read %d times: %w", round, v, err)
 			}
-			if err := data.PutSlice(n, own); err != nil {
-				return err
-			}
-			if err := Store(n, ready.On(before), round+1); err != nil {
-				return err
-			}
-			if _, err := WaitUntil(n, ready, Ge, round+1); err != nil {
-				return err
-			}
-			if err := data.On(next).GetSignal(n, got, read.On(next), SignalAdd, 1); err != nil {
-				return err
-			}
+			n.Must(data.PutSlice(n, own))
+			n.Must(Store(n, ready.On(before), round+1))
+			Must(WaitUntil(n, ready, Ge, round+1))
+			n.Must(data.On(next).GetSignal(n, got, read.On(next), SignalAdd, 1))
 			for i, v := range got {
 				if want := uint32(round)<<16 + uint32(next)<<12 + uint32(i); v != want {
 					return fmt.Errorf("round %d: element %d of rank %d is %#x, want %#x", round, i, next, v, want)
@@ -102,18 +78,10 @@ func TestSignalRefuses(t *testing.T) {
 			return err
 		}
 		other := p.On(1 - n.Rank())
-		if err := wantErr(p.GetSignal(n, []uint64{1}, other, SignalAdd, 1), ErrBadArg, "GetSignal: data"); err != nil {
-			return err
-		}
-		if err := wantErr(p.PutSignal(n, []uint64{1}, other, SignalAdd, 1), ErrBadArg, "different ranks"); err != nil {
-			return err
-		}
-		if err := wantErr(Ptr[int]{}.PutSignal(n, []int{1}, p, SignalAdd, 1), ErrBadArg, "nil Ptr"); err != nil {
-			return err
-		}
-		if err := wantErr(p.PutSignal(n, []uint64{1}, Ptr[uint64]{w: p.w + 4}, SignalAdd, 1), ErrBadArg, "align"); err != nil {
-			return err
-		}
+		n.Must(wantErr(p.GetSignal(n, []uint64{1}, other, SignalAdd, 1), ErrBadArg, "GetSignal: data"))
+		n.Must(wantErr(p.PutSignal(n, []uint64{1}, other, SignalAdd, 1), ErrBadArg, "different ranks"))
+		n.Must(wantErr(Ptr[int]{}.PutSignal(n, []int{1}, p, SignalAdd, 1), ErrBadArg, "nil Ptr"))
+		n.Must(wantErr(p.PutSignal(n, []uint64{1}, Ptr[uint64]{w: p.w + 4}, SignalAdd, 1), ErrBadArg, "align"))
 		if v, err := p.Get(n); err != nil || v != 0 {
 			return fmt.Errorf("something was put: %d, %v", v, err)
 		}
@@ -121,9 +89,7 @@ func TestSignalRefuses(t *testing.T) {
 			return fmt.Errorf("waits for another rank's word")
 		}
 		_, err = WaitUntil(n, Ptr[uint64]{}, Ge, 1)
-		if err := wantErr(err, ErrBadArg); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg))
 		return n.Barrier()
 	})
 }

@@ -30,24 +30,15 @@ func TestMakeSliceMisuse(t *testing.T) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}
-		s, p, err := MakeSlice[int64](n, 10)
-		if err != nil {
-			return err
-		}
+		s, p := Must2(MakeSlice[int64](n, 10))
 		if len(s) != 10 || cap(s) != 10 {
 			return fmt.Errorf("%d elements, room for %d", len(s), cap(s))
 		}
 		if q, ok := PtrTo(n, &s[3]); !ok || q != p.Add(3) {
 			return fmt.Errorf("element 3 is at %v, %v", q, ok)
 		}
-		plain, err := Register(n, make([]int64, 4))
-		if err != nil {
-			return err
-		}
-		seg, err := Alloc[int64](n, 1)
-		if err != nil {
-			return err
-		}
+		plain := Must(Register(n, make([]int64, 4)))
+		seg := Must(Alloc[int64](n, 1))
 		for what, err := range map[string]error{
 			"the middle":         wantErr(Free(n, p.Add(1)), ErrBadArg, p.Add(1).String()),
 			"another's":          wantErr(Free(n, p.On(1-n.Rank())), ErrBadArg, fmt.Sprintf("rank %d", 1-n.Rank())),
@@ -61,9 +52,7 @@ func TestMakeSliceMisuse(t *testing.T) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}
-		if err := wantErr(Free(n, p), ErrBadArg, p.String(), "already"); err != nil {
-			return err
-		}
+		n.Must(wantErr(Free(n, p), ErrBadArg, p.String(), "already"))
 		return wantErr(p.Put(n, 8), ErrFault)
 	})
 }
@@ -169,23 +158,13 @@ func madeSlice(n *Node, count int) error {
 
 // plainSlices uses what the statistics tell of: memory that MakeSlice should have made.
 func plainSlices(n *Node) error {
-	p, err := Register(n, make([]uint64, 100))
-	if err != nil {
-		return err
-	}
-	q, err := swapped(n, p)
-	if err != nil {
-		return err
-	}
+	p := Must(Register(n, make([]uint64, 100)))
+	q := Must(swapped(n, p))
 	var before, after conduits.Stats
 	n.Stats(&before)
 	for range 10 {
-		if err := q.Put(n, 1); err != nil {
-			return err
-		}
-		if err := q.GetSlice(n, make([]uint64, 50)); err != nil {
-			return err
-		}
+		n.Must(q.Put(n, 1))
+		n.Must(q.GetSlice(n, make([]uint64, 50)))
 	}
 	n.Stats(&after)
 	if after.Asked+after.SystemCalls < before.Asked+before.SystemCalls+10 {
@@ -319,14 +298,8 @@ func TestMadeSlicesAgainstModel(t *testing.T) {
 func TestGoroutinesMakeSlices(t *testing.T) {
 	const workers, rounds = 4, 20
 	everywhere(t, tight(2), func(n *Node) error {
-		shared, p, err := MakeSlice[uint64](n, workers)
-		if err != nil {
-			return err
-		}
-		q, err := swapped(n, p)
-		if err != nil {
-			return err
-		}
+		shared, p := Must2(MakeSlice[uint64](n, workers))
+		q := Must(swapped(n, p))
 		var left atomic.Int32
 		left.Store(workers)
 		errs := make([]error, workers)
@@ -347,12 +320,8 @@ func TestGoroutinesMakeSlices(t *testing.T) {
 				n.Wake(n.Rank())
 			})
 		}
-		if err := n.Wait(func() bool { return left.Load() == 0 }); err != nil {
-			return err
-		}
-		if err := errors.Join(append(errs, n.Barrier())...); err != nil {
-			return err
-		}
+		n.Must(n.Wait(func() bool { return left.Load() == 0 }))
+		n.Must(errors.Join(append(errs, n.Barrier())...))
 		for w, v := range shared {
 			if v != rounds {
 				return fmt.Errorf("worker %d has put %d", w, v)
