@@ -216,14 +216,16 @@ func Rename(from, to string) error {
 	case c == nil:
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.ENOENT}
 	}
-	if _, err := os.Stat(filepath.Dir(target)); err != nil {
+	if _, err = os.Stat(filepath.Dir(target)); err == nil {
+		if s, _ := os.Stat(target); s != nil && s.IsDir() {
+			err = &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EISDIR}
+		}
+	}
+	if err != nil || target == path {
+		if !known {
+			c.Close()
+		}
 		return err
-	}
-	if target == path {
-		return nil
-	}
-	if s, err := os.Stat(target); err == nil && s.IsDir() {
-		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EISDIR}
 	}
 	if old != nil {
 		old.Close()

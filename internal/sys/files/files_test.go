@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -94,6 +95,12 @@ func TestModel(t *testing.T) {
 		for _, c := range copies.all {
 			if c != nil {
 				c.Close()
+			}
+		}
+		open, err := filepath.Glob("/proc/self/fd/*")
+		for _, fd := range open {
+			if to, _ := os.Readlink(fd); err != nil || strings.HasPrefix(to, "/memfd:") {
+				t.Fatalf("%s is left open, %v", to, err)
 			}
 		}
 	})
