@@ -4,6 +4,7 @@ package libc
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/bits"
 	"os"
@@ -261,23 +262,15 @@ func Strftime(c *C, to *int8, size uint64, format *int8, p unsafe.Pointer) uint6
 		'H': "15", 'I': "03", 'm': "01", 'M': "04", 'p': "PM", 'r': "03:04:05 PM", 'R': "15:04", 'S': "05", 'T': "15:04:05", 'X': "15:04:05",
 		'x': "01/02/06", 'y': "06", 'Y': "2006", 'z': "-0700", 'Z': "UTC",
 	}
+	year, week := t.ISOWeek()
+	day := int(t.Weekday())
 	numbers := map[byte]struct {
 		form string
 		n    int
 	}{
-		'C': {"%02d", t.Year() / 100}, 'j': {"%03d", t.YearDay()}, 'u': {"%d", (int(t.Weekday())+6)%7 + 1}, 'w': {"%d", int(t.Weekday())},
-		's': {"%d", int(t.Unix())}, 'U': {"%02d", (t.YearDay() + 6 - int(t.Weekday())) / 7}, 'W': {"%02d", (t.YearDay() + 6 - (int(t.Weekday())+6)%7) / 7},
+		'C': {"%02d", t.Year() / 100}, 'j': {"%03d", t.YearDay()}, 'u': {"%d", (day+6)%7 + 1}, 'w': {"%d", day}, 'V': {"%02d", week}, 'G': {"%d", year},
+		's': {"%d", int(t.Unix())}, 'U': {"%02d", (t.YearDay() + 6 - day) / 7}, 'W': {"%02d", (t.YearDay() + 6 - (day+6)%7) / 7},
 	}
-	_, week := t.ISOWeek()
-	year, _ := t.ISOWeek()
-	numbers['V'] = struct {
-		form string
-		n    int
-	}{"%02d", week}
-	numbers['G'] = struct {
-		form string
-		n    int
-	}{"%d", year}
 	var out []byte
 	f := text(format)
 	for i := 0; i < len(f); i++ {
@@ -293,7 +286,7 @@ func Strftime(c *C, to *int8, size uint64, format *int8, p unsafe.Pointer) uint6
 		case layouts[ch] != "":
 			out = t.AppendFormat(out, layouts[ch])
 		case numbers[ch].form != "":
-			out = append(out, c.format(Str(numbers[ch].form+"\x00"), listed([]any{int32(numbers[ch].n)}))...)
+			out = fmt.Appendf(out, numbers[ch].form, numbers[ch].n)
 		case ch == 'n':
 			out = append(out, '\n')
 		case ch == 't':

@@ -75,7 +75,7 @@ func Getopt(c *C, argc int32, argv **int8, short *int8, longs unsafe.Pointer, wh
 		o.first = int(k - o.ind)
 		o.ind = k
 	}
-	code, used := option(c, o, args, list, quiet, longs, which, say)
+	code, used := option(o, args, list, quiet, longs, which, say)
 	if o.next == 0 && o.first > 0 {
 		at := int(o.ind) - used
 		moved := append([]*int8(nil), args[at-o.first:at]...)
@@ -92,7 +92,7 @@ func Getopt(c *C, argc int32, argv **int8, short *int8, longs unsafe.Pointer, wh
 const endOfOptions = -2 // the argument --
 
 // option reads the option at optind, and is how many arguments it has taken when it is the last one in its argument.
-func option(c *C, o *options, args []*int8, list string, quiet bool, longs unsafe.Pointer, which *int32, say func(string, ...any)) (code int32, used int) {
+func option(o *options, args []*int8, list string, quiet bool, longs unsafe.Pointer, which *int32, say func(string, ...any)) (code int32, used int) {
 	arg := text(args[o.ind])
 	if o.next == 0 && string(arg) == "--" {
 		o.ind++

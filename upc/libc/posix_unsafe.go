@@ -5,6 +5,7 @@ package libc
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ func Strerror(c *C, e int32) *int8 {
 	case e == 0:
 		s = "Success"
 	case e < 0 || strings.HasPrefix(s, "errno "):
-		s = "Unknown error " + string(c.format(Str("%d\x00"), listed([]any{e})))
+		s = fmt.Sprint("Unknown error ", e)
 	default:
 		s = strings.ToUpper(s[:1]) + s[1:]
 	}
@@ -205,7 +206,7 @@ func Sysconf(c *C, name int32) int64 {
 	case 85: // _SC_PHYS_PAGES
 		var total int64
 		if b, err := os.ReadFile("/proc/meminfo"); err == nil {
-			c.Sscanf(Str(string(b)+"\x00"), Str("MemTotal: %ld\x00"), &total)
+			fmt.Sscanf(string(b), "MemTotal: %d", &total)
 		}
 		return total * 1024 / int64(os.Getpagesize())
 	}
@@ -254,7 +255,7 @@ func Getrusage(c *C, who int32, to unsafe.Pointer) int32 {
 	var r syscall.Rusage
 	err := syscall.Getrusage(int(who), &r)
 	if err == nil {
-		*(*rusage)(to) = rusage{Timeval(timeval(r.Utime)), Timeval(timeval(r.Stime)), [14]int64{
+		*(*rusage)(to) = rusage{timeval(r.Utime), timeval(r.Stime), [14]int64{
 			r.Maxrss, r.Ixrss, r.Idrss, r.Isrss, r.Minflt, r.Majflt, r.Nswap, r.Inblock, r.Oublock, r.Msgsnd, r.Msgrcv, r.Nsignals, r.Nvcsw, r.Nivcsw,
 		}}
 	}
@@ -288,16 +289,8 @@ func ClockGettime(c *C, clock int32, to unsafe.Pointer) int32 {
 	return 0
 }
 
-// Uname is uname: five strings of 65 bytes each, and one more that Linux has.
-func Uname(c *C, to unsafe.Pointer) int32 {
-	name, _ := os.Hostname()
-	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	for i, s := range []string{"Linux", name, strings.TrimSpace(string(release)), "", machine, ""} {
-		c.store((*int8)(unsafe.Add(to, 65*i)), []byte(s[:min(len(s), 64)]))
-	}
-	return 0
-}
+// Uname is uname.
+func Uname(c *C, to unsafe.Pointer) int32 { return c.Err.Status(syscall.Uname((*syscall.Utsname)(to))) }
 
 // System is system (C99, 7.20.4.6).
 func System(c *C, command *int8) int32 {
