@@ -100,11 +100,11 @@ func goroutines(n *gas.Node, k int, f func(i int) error) error {
 }
 
 // isErr is an error if err does not wrap want.
-func isErr(err, want error, format string, args ...any) error {
+func isErr(err, want error, what string) error {
 	if errors.Is(err, want) {
 		return nil
 	}
-	return fmt.Errorf(format+": error %w, want one that wraps %q", append(args, err, want)...)
+	return fmt.Errorf("%s: error %w, want one that wraps %q", what, err, want)
 }
 
 // off is the error of an operation that went wrong: its own, or, if it has none,

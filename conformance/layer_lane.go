@@ -114,7 +114,7 @@ func laneTraffic(c *ctx) {
 		}
 		var sent [laneRanks][lanesEach]atomic.Int64 // messages, by destination
 		var added [lanesEach]uint64
-		err = goroutines(n, lanesEach, func(i int) error {
+		n.Must(goroutines(n, lanesEach, func(i int) error {
 			l := n
 			if i > 0 {
 				var err error
@@ -134,31 +134,21 @@ func laneTraffic(c *ctx) {
 			}
 			added[i] = w.added
 			return nil
-		})
-		if err != nil {
-			return err
-		}
+		}))
 		want := int64(0)
 		for dst := range laneRanks {
 			mine := int64(0)
 			for i := range lanesEach {
 				mine += sent[dst][i].Load()
 			}
-			k, err := gas.AllReduce(n, mine, gas.Sum[int64])
-			if err != nil {
-				return err
-			}
+			k := gas.Must(gas.AllReduce(n, mine, gas.Sum[int64]))
 			if dst == n.Rank() {
 				want = k
 			}
 		}
 		b := laneBooks.Of(n)
-		if err := n.Wait(func() bool { return b.got.Load() >= want }); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		n.Must(n.Wait(func() bool { return b.got.Load() >= want }))
+		n.Must(n.Barrier())
 		if got := b.got.Load(); got != want {
 			return fmt.Errorf("%d messages have come, of %d", got, want)
 		}
@@ -246,10 +236,7 @@ func laneUnattended(c *ctx) {
 		for asker := range 2 {
 			if n.Rank() == asker {
 				for range 2 {
-					l, err := n.Lane()
-					if err != nil {
-						return err
-					}
+					l := gas.Must(n.Lane())
 					for i := range uint64(5) {
 						got, err := callMix.Call(l, 1-asker, [3]uint64{i, 1, 2})
 						if want := contract.Mix(i, 1, 2, uint64(1-asker)); err != nil || got != want {
@@ -258,9 +245,7 @@ func laneUnattended(c *ctx) {
 					}
 				}
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 		}
 		return nil
 	})
@@ -277,10 +262,7 @@ func laneAlone(c *ctx) {
 	err := c.gas(gas.Config{Ranks: ranks, SegmentSize: gasSegment, Lanes: 3}, func(n *gas.Node) error {
 		lanes := []*gas.Node{n}
 		for range 2 {
-			l, err := n.Lane()
-			if err != nil {
-				return err
-			}
+			l := gas.Must(n.Lane())
 			lanes = append(lanes, l)
 		}
 		rng := c.Random(uint64(n.Rank()), 62)
@@ -291,10 +273,7 @@ func laneAlone(c *ctx) {
 		var all []asked
 		for i := range uint64(each) {
 			for _, k := range rng.Perm(len(lanes)) {
-				f, err := callMix.Go(lanes[k], 1-n.Rank(), [3]uint64{i, uint64(k), 3})
-				if err != nil {
-					return err
-				}
+				f := gas.Must(callMix.Go(lanes[k], 1-n.Rank(), [3]uint64{i, uint64(k), 3}))
 				all = append(all, asked{f, contract.Mix(i, uint64(k), 3, uint64(1-n.Rank()))})
 			}
 		}
@@ -319,37 +298,23 @@ func laneGiven(c *ctx) {
 			return fmt.Errorf("%d lanes by default, on %d processors", n.Lanes(), most)
 		}
 		for range n.Lanes() - 1 {
-			if _, err := n.Lane(); err != nil {
-				return err
-			}
+			gas.Must(n.Lane())
 		}
 		_, err := n.Lane()
 		return isErr(err, gas.ErrResource, "one lane more than there are")
 	})
 	err := c.gas(gas.Config{Ranks: 2, SegmentSize: gasSegment, Lanes: 3}, func(n *gas.Node) error {
-		if err := isErr(n.Free(), gas.ErrBadArg, "release of the first lane"); err != nil {
-			return err
-		}
-		a, err := n.Lane()
-		if err != nil {
-			return err
-		}
-		b, err := a.Lane()
-		if err != nil {
-			return err
-		}
+		n.Must(isErr(n.Free(), gas.ErrBadArg, "release of the first lane"))
+		a := gas.Must(n.Lane())
+		b := gas.Must(a.Lane())
 		if a == b || a == n || b == n || a.Rank() != n.Rank() || a.Lanes() != 3 {
 			return fmt.Errorf("lanes %p and %p of %p", a, b, n)
 		}
 		if _, err := n.Lane(); !errors.Is(err, gas.ErrResource) {
 			return isErr(err, gas.ErrResource, "a fourth lane")
 		}
-		if err := a.Free(); err != nil {
-			return err
-		}
-		if err := isErr(a.Free(), gas.ErrBadArg, "second release"); err != nil {
-			return err
-		}
+		n.Must(a.Free())
+		n.Must(isErr(a.Free(), gas.ErrBadArg, "second release"))
 		if again, err := n.Lane(); err != nil || again != a {
 			return off(err, "lane %p, not %p, which was free", again, a)
 		}
@@ -371,12 +336,8 @@ func laneFailure(c *ctx) {
 		if err != nil {
 			return err
 		}
-		if _, err := callMix.Call(l, 1-n.Rank(), [3]uint64{}); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		gas.Must(callMix.Call(l, 1-n.Rank(), [3]uint64{}))
+		n.Must(n.Barrier())
 		if n.Rank() == 1 {
 			return boom
 		}

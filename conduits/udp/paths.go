@@ -146,7 +146,7 @@ func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
 		go func() {
 			defer m.news()
 			// Without an answer the job has failed, or this rank has left.
-			if b, err := m.client.Get(context.Background(), p.name("report", p.self)); err == nil {
+			if b, err := m.client.Get(context.Background(), pathsName("report", p.self)); err == nil {
 				_, _, trips := parseReport(b)
 				p.measured(trips)
 			}
@@ -166,7 +166,7 @@ func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
 	verdict := make(chan error, 3) // one for each that may send
 	begun := make(chan struct{})
 	go func() {
-		err := p.m.client.Put(p.name("begun", p.self), nil)
+		err := p.m.client.Put(pathsName("begun", p.self), nil)
 		if err == nil {
 			_, err = p.m.client.Get(context.Background(), pathsBegun)
 		}
@@ -191,8 +191,6 @@ const (
 	pathsBegun = "udp/paths/begun" // all listen
 	pathsDone  = "udp/paths/done"  // all paths work; else the job fails
 )
-
-func (p *prober) name(what string, host int) string { return pathsName(what, host) }
 
 func pathsName(what string, host int) string { return "udp/paths/" + what + "/" + strconv.Itoa(host) }
 
@@ -235,7 +233,7 @@ func (p *prober) run(limit time.Duration, host string, begun <-chan struct{}, ve
 		text, trips := p.report(host)
 		p.measured(trips)
 		go func() {
-			if err := p.m.client.Put(p.name("report", p.self), text); err != nil {
+			if err := p.m.client.Put(pathsName("report", p.self), text); err != nil {
 				verdict <- err
 			}
 		}()
@@ -446,12 +444,12 @@ func (m *member) trip(host, path int) time.Duration {
 // If paths do not work it fails the job with an error that names them.
 func (p *prober) judge() error {
 	begun := func(h int) error {
-		_, err := p.m.client.Get(context.Background(), p.name("begun", h))
+		_, err := p.m.client.Get(context.Background(), pathsName("begun", h))
 		return err
 	}
 	names, heard := make([]string, len(p.firsts)), make([]string, len(p.firsts))
 	report := func(h int) error {
-		b, err := p.m.client.Get(context.Background(), p.name("report", h))
+		b, err := p.m.client.Get(context.Background(), pathsName("report", h))
 		name, bits, _ := parseReport(b)
 		names[h], heard[h] = errs.Printable(name, 100), bits
 		return err

@@ -336,7 +336,7 @@ func (e *Engine) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []u
 		e.more(p, f)
 		return conduits.SourceDone
 	}
-	it := e.long(p, f, tag, words, to)
+	it := e.long(f, tag, words, to)
 	ev := conduits.Event(0)
 	if len(data) <= e.c.MaxMedium {
 		it.data, it.own = e.buffer(len(data)), true
@@ -358,13 +358,13 @@ func (e *Engine) SendCopy(dst int, c conduits.Class, tag conduits.Tag, words []u
 	}
 	e.stats.Frames++
 	f := &p.flows[c]
-	it := e.long(p, f, tag, words, to)
+	it := e.long(f, tag, words, to)
 	it.data, it.own, it.lent = data, true, true
 	e.more(p, f)
 }
 
 // long adds a message that follows data, which the caller provides, to f.
-func (e *Engine) long(p *peer, f *flow, tag conduits.Tag, words []uint32, to segment.NLA) *item {
+func (e *Engine) long(f *flow, tag conduits.Tag, words []uint32, to segment.NLA) *item {
 	it := e.item(frLong, f.class)
 	it.tag, it.nwords, it.to, it.msg = tag, uint8(len(words)), to, f.number
 	copy(it.words[:], words)

@@ -208,7 +208,7 @@ func (e *Engine) pick(p *peer, f *flow) *pkt {
 
 // ask has the acknowledgements of k, which is to be sent now, and of those before
 // it come before the window is full.
-func (p *peer) ask(e *Engine, k *pkt) {
+func (p *peer) ask(k *pkt) {
 	p.unasked++
 	p.unaskedB += p.datagram
 	parts := asks

@@ -120,7 +120,7 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	flags := byte(0)
 	words := min(ackWords, p.room/8)
 	if k != nil {
-		p.ask(e, k)
+		p.ask(k)
 		words = min(dataWords, (p.room-len(k.frames)-len(k.data))/8)
 		flags = flagData | byte(class)
 		if k.now || k.tries > 0 {
