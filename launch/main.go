@@ -74,6 +74,7 @@ type options struct {
 	fabric  fabric
 	traffic recording
 	measure measuring
+	check   checking
 	arg     string
 	dryRun  bool
 }
@@ -124,6 +125,9 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   quickest way, by its size; see docs/hosts.md
   -measure FILE   find and measure the networks of the hosts, write FILE for -networks
                   (-: to standard output), and run no program
+  -check          look whether jobs can run here, or on the hosts of -hosts: ssh, addresses,
+                  datagrams, clocks, limits; print what is well (ok), what could be
+                  better (note), what keeps jobs from running (FAIL), and what mends it
   -bind HOW       where ranks of a host run: spread divides the processors that no
                   other job has taken, core gives each rank one core, numa whole
                   memory nodes, none binds nothing (default ARGON_BIND, or spread,
@@ -298,6 +302,7 @@ func parse(args []string) (options, error) {
 	o.sim.flags(f)
 	o.traffic.flags(f)
 	o.measure.flags(f)
+	o.check.flags(f)
 	f.BoolVar(&o.dryRun, "t", false, "")
 	f.BoolVar(&o.Verbose, "v", false, "")
 	f.BoolVar(&o.Quiet, "q", false, "")
@@ -306,7 +311,7 @@ func parse(args []string) (options, error) {
 	}
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
-	if err := errors.Join(o.measure.finish(&o, given, f.NArg()), o.traffic.finish(&o, given)); err != nil {
+	if err := errors.Join(o.measure.finish(&o, given, f.NArg()), o.check.finish(&o, given, f.NArg()), o.traffic.finish(&o, given)); err != nil {
 		return o, err
 	}
 	if err := o.sim.finish(&o, given); err != nil {
@@ -343,14 +348,14 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("-conduit: the name is empty; known: %s", strings.Join(launch.Conduits(), ", "))
 	case f.NArg() > 0 && o.traffic.replay != "":
 		return o, fmt.Errorf("-replay runs the traffic of %s, not a program (%s): -again runs one once more", o.traffic.replay, f.Arg(0))
-	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list && o.traffic.replay == "" && o.measure.file == "":
+	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list && o.traffic.replay == "" && o.measure.file == "" && !o.check.on:
 		return o, errors.New("no program given")
 	}
 	if given["kill-grace"] && o.KillGrace == 0 {
 		o.KillGrace = -1
 	}
 	switch {
-	case f.NArg() == 0 && (o.fabric.list || o.traffic.replay != "" || o.measure.file != ""):
+	case f.NArg() == 0 && (o.fabric.list || o.traffic.replay != "" || o.measure.file != "" || o.check.on):
 		return o, nil
 	case f.NArg() == 0:
 		return o, o.sim.recorded(&o)
@@ -404,6 +409,14 @@ func run(args []string) int {
 		}
 		complain(err)
 		return jobenv.StatusFailed
+	}
+	if o.check.on {
+		status, err := o.check.run(o.Config, os.Stdout)
+		if err != nil {
+			complain(err)
+			return jobenv.StatusFailed
+		}
+		return status
 	}
 	if o.measure.file != "" {
 		if err := o.measure.run(o.Config); err != nil {

@@ -29,10 +29,12 @@ type measuring struct {
 // measureArg is the first argument of gasrun as a rank of such a job; what it is to do follows.
 const measureArg = "measure-networks"
 
-// The second argument: print the addresses of this host, or a line for this rank's way to the next one.
+// The second argument: print the addresses of this host, a line for this rank's way to the next one, or
+// a report of the host.
 const (
 	measurePrefixes = "prefixes"
 	measureRates    = "rates"
+	measureCheck    = "check"
 )
 
 func (m *measuring) flags(f *flag.FlagSet) { f.StringVar(&m.file, "measure", "", "") }
@@ -42,12 +44,8 @@ func (m *measuring) finish(o *options, given map[string]bool, args int) error {
 	if !given["measure"] {
 		return nil
 	}
-	for name := range given {
-		switch name {
-		case "measure", "hosts", "hostfile", "ssh", "start-timeout", "tmpdir", "timeout", "kill-grace", "v", "q":
-		default:
-			return fmt.Errorf("-%s and -measure exclude each other: gasrun measures by ranks of its own, one on each host", name)
-		}
+	if err := onlyWith(given, "measure"); err != nil {
+		return err
 	}
 	for _, name := range []string{jobenv.Iface, jobenv.Networks} {
 		if os.Getenv(name) != "" {
@@ -67,13 +65,10 @@ func (m *measuring) finish(o *options, given map[string]bool, args int) error {
 
 // run measures, and writes the file.
 func (m *measuring) run(c launch.Config) (err error) {
-	if c.Program, err = os.Executable(); err != nil {
+	if c, err = ownRanks(c, 1); err != nil {
 		return err
 	}
-	c.Deputy, c.Conduit, c.PerHost, c.Size, c.Signals = self, "udp", 1, 0, signals()
 	c.Segment = 2 * measured
-	c.Env = append(c.Env, jobenv.Profile+"=0") // which would be measured, too
-	os.Unsetenv(jobenv.Record)
 	all, err := found(c)
 	if err != nil {
 		return err
@@ -104,7 +99,7 @@ func (m *measuring) run(c launch.Config) (err error) {
 }
 
 // errStopped is the error of a job that was stopped from outside, which says nothing of its network.
-var errStopped = errors.New("stopped before all networks were measured")
+var errStopped = errors.New("stopped before it was done")
 
 // network is one that hosts have addresses on.
 type network struct {
@@ -114,16 +109,25 @@ type network struct {
 	twice netip.Addr            // one that two have: the prefix is of networks inside of hosts, as of containers
 }
 
-// ranks runs a job that measures, and returns the words of each rank's line, without its number.
-func ranks(c launch.Config, args ...string) (lines [][]string, err error) {
+// ownRanks is the configuration of jobs of gasrun itself, with so many ranks on each host.
+func ownRanks(c launch.Config, perHost int) (_ launch.Config, err error) {
+	c.Program, err = os.Executable()
+	c.Deputy, c.Conduit, c.PerHost, c.Size, c.Signals = self, "udp", perHost, 0, signals()
+	c.Env = append(slices.Clone(c.Env), jobenv.Profile+"=0") // which would be measured, too
+	os.Unsetenv(jobenv.Record)
+	return c, err
+}
+
+// printed runs a job that measures, and returns what its ranks have printed.
+func printed(c launch.Config, what string) (text string, err error) {
 	var out, said bytes.Buffer
-	c.Args = append([]string{measureArg}, args...)
+	c.Args = []string{measureArg, what}
 	c.Stdout, c.Stderr = &out, &said
 	c.Log = c.Stderr
 	res, err := launch.Run(context.Background(), c)
 	switch {
 	case res.Status > 128 && res.Failed < 0, res.Status == jobenv.StatusTimeout:
-		return nil, fmt.Errorf("%w (status %d)", errStopped, res.Status)
+		return "", fmt.Errorf("%w (status %d)", errStopped, res.Status)
 	case err == nil && res.Status != 0:
 		err = fmt.Errorf("status %d", res.Status)
 	}
@@ -131,10 +135,19 @@ func ranks(c launch.Config, args ...string) (lines [][]string, err error) {
 		if c.Verbose {
 			_, _ = said.WriteTo(os.Stderr)
 		}
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// ranks runs a job that measures, and returns the words of each rank's line, without its number.
+func ranks(c launch.Config, what string) (lines [][]string, err error) {
+	out, err := printed(c, what)
+	if err != nil {
 		return nil, err
 	}
 	lines = make([][]string, len(c.Hosts))
-	for l := range strings.Lines(out.String()) {
+	for l := range strings.Lines(out) {
 		f := strings.Fields(l)
 		if len(f) == 0 {
 			continue
@@ -232,8 +245,11 @@ func (n *network) measure(c launch.Config) error {
 
 // measureRank is what gasrun does as a rank of such a job.
 func measureRank(what string) error {
-	if what == measureRates {
+	switch what {
+	case measureRates:
 		return gas.Run(gas.Config{}, rates)
+	case measureCheck:
+		return checkRank()
 	}
 	return gas.Run(gas.Config{}, func(n *gas.Node) error {
 		list, err := prefixes()

@@ -78,7 +78,8 @@
 // that this machine has is tried, and IPv4 first unless all hosts are reached by
 // IPv6, since all ranks use one of the two. -iface decides for one address, and for
 // the interface of the datagrams; -networks describes several networks, among which datagrams
-// go by what is quickest, and -measure writes that description (docs/hosts.md). Only holders of the job's key are let in. gasrun makes it for each
+// go by what is quickest, and -measure writes that description (docs/hosts.md). -check looks whether all that
+// works between the hosts. Only holders of the job's key are let in. gasrun makes it for each
 // job and hands it on through ssh and by files without names: it is in no command
 // line, environment or log. For secrets of the program's own use -x VAR, which takes
 // the value from gasrun's environment: other users can see command lines.

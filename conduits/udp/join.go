@@ -460,6 +460,27 @@ func listen(o options, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, error)
 	return conn, told, nil
 }
 
+// Socket opens a socket as a rank with that environment does whose job has several hosts, for programs that look
+// whether one could run. addr is where the other ranks reach it, as in rendezvous.Hello.
+func Socket(env func(string) string) (conn *net.UDPConn, addr netip.Addr, err error) {
+	o, err := readOptions(env)
+	if err != nil {
+		return nil, addr, err
+	}
+	setup, err := rendezvous.FromEnv(env)
+	if err != nil {
+		return nil, addr, err
+	}
+	if conn, addr, err = listen(o, setup); err != nil {
+		return nil, addr, err
+	}
+	if err := whole(conn); err != nil {
+		conn.Close()
+		return nil, addr, err
+	}
+	return conn, addr, nil
+}
+
 // isFour reports whether a socket is one of IPv4.
 func isFour(conn *net.UDPConn) bool { return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4() }
 

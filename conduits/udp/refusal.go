@@ -86,14 +86,22 @@ func interfaceOf(a netip.Addr) (name string, mtu int, ok bool) {
 	return "", 0, false
 }
 
-// mtuOf tells the MTU of the interface with address a, such as "; here eth0 has 500"; "" if
-// none has that address.
-func mtuOf(a netip.Addr) string {
+// MTU names the interface of this host with address a and its MTU, such as "eth0 has 500"; ""
+// if none has that address.
+func MTU(a netip.Addr) string {
 	name, mtu, ok := interfaceOf(a)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("; here %s has %d", name, mtu)
+	return fmt.Sprintf("%s has %d", name, mtu)
+}
+
+// mtuOf is MTU as the end of a message.
+func mtuOf(a netip.Addr) string {
+	if s := MTU(a); s != "" {
+		return "; here " + s
+	}
+	return ""
 }
 
 // errTooLong is the error of a datagram of the least size that every path has to carry, if

@@ -34,6 +34,10 @@ type HostError struct {
 	Cause string
 }
 
+// NotAwaited begins the cause of a host that had not answered yet when others had failed: nothing is
+// known of it.
+const NotAwaited = "had not answered when other hosts had failed"
+
 // Error names the host and the cause.
 func (e *HostError) Error() string { return fmt.Sprintf("host %s: %s", e.Host, e.Cause) }
 
@@ -355,7 +359,7 @@ func (j *job) onHosts(ctx context.Context, cancel context.CancelCauseFunc, f fun
 			}
 		case <-settle:
 			given, settle = true, nil
-			cancel(errors.New("had not answered when other hosts had failed"))
+			cancel(errors.New(NotAwaited))
 		case <-limit:
 			if !given {
 				given = true
