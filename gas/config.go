@@ -129,6 +129,10 @@ type Config struct {
 	// Knob: gasrun -profile, ARGON_PROFILE.
 	Profile string
 
+	// Trace is a file that gets what all ranks do, message by message, for Perfetto; that of further jobs of the process
+	// gets .2, .3, .... "" means none. See docs/seeing.md. Equal on all ranks. Knob: gasrun -trace, ARGON_TRACE.
+	Trace string
+
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
 	// standard error.
 	Output io.Writer
@@ -262,5 +266,6 @@ func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error
 	r.Number("ARGON_WORKERS", "number of goroutines", MaxWorkers, &c.Workers)
 	r.Bool("ARGON_DEBUG", &c.Debug)
 	r.Text(jobenv.Profile, &c.Profile)
+	r.Text(jobenv.Trace, &c.Trace)
 	return errors.Join(err, r.Err())
 }

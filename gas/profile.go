@@ -17,15 +17,17 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended/collective"
+	"github.com/argon-go/argon/internal/job/perfetto"
 	"github.com/argon-go/argon/internal/job/profile"
 	"github.com/argon-go/argon/segment"
 )
 
-// profiled is the endpoint of a lane with ARGON_PROFILE: it counts what the layers do. Views refuse direct accesses, which
-// come here as all others do then, but where time is virtual.
+// profiled is the endpoint of a lane with ARGON_PROFILE or ARGON_TRACE: it counts what the layers do, or writes it to the
+// trace. Views refuse direct accesses, which come here as all others do then, but where time is virtual.
 type profiled struct {
 	conduits.Endpoint
 	*profiling
+	trace     *perfetto.Lane // nil: none
 	abilities conduits.Abilities
 	once      sync.Once
 	first     int
@@ -38,24 +40,32 @@ type profiling struct {
 	options profile.Options
 	virtual bool
 	lanes   [MaxLanes]atomic.Pointer[profiled]
+	trace   *perfetto.Rank  // nil: none
+	entries [][]am.Entry    // whose names the trace has
 	labels  context.Context // of the rank's goroutines
 }
 
-// watched is ep, with a profile if options ask for one.
-func watched(ep conduits.Endpoint, o profile.Options) conduits.Endpoint {
-	if !o.On {
+// watched is ep, with a profile if options ask for one, and a part of the trace if to is not nil.
+func watched(ep conduits.Endpoint, o profile.Options, to *perfetto.File) conduits.Endpoint {
+	if !o.On && to == nil {
 		return ep
 	}
 	conduits.Watch()
 	s := &profiling{rec: profile.NewRecorder(o.Peers), options: o}
 	s.labels = pprof.WithLabels(context.Background(), pprof.Labels("rank", strconv.Itoa(ep.Rank())))
 	_, s.virtual = conduits.As[conduits.Runner](ep)
-	return s.lane(ep)
+	if to != nil {
+		s.trace = to.Rank(ep.Rank(), ep.Now, s.virtual)
+	}
+	return s.lane(0, ep)
 }
 
-// lane is the endpoint on top of that of a lane.
-func (s *profiling) lane(ep conduits.Endpoint) *profiled {
+// lane is the endpoint on top of that of lane i.
+func (s *profiling) lane(i int, ep conduits.Endpoint) *profiled {
 	p := &profiled{Endpoint: ep, profiling: s}
+	if s.trace != nil {
+		p.trace = s.trace.Lane(i)
+	}
 	l, _ := conduits.As[conduits.Laned](ep)
 	if l != nil {
 		l = lanesOf{l, s}
@@ -100,7 +110,13 @@ func (c cardOf) Multicast(tag conduits.Tag, words []uint32, payload []byte) cond
 	began := c.p.Now()
 	st := c.Card.Multicast(tag, words, payload)
 	if st == conduits.Ready {
-		c.p.sent(c.p.Rank(), conduits.Request, tag, len(payload), began)
+		var s sending
+		for r := range c.p.Size() {
+			if r != c.p.Rank() {
+				s = c.p.sending(s, r, conduits.Request, tag, words)
+			}
+		}
+		c.p.sent(c.p.Rank(), conduits.Request, tag, len(payload), began, s)
 	}
 	return st
 }
@@ -108,12 +124,13 @@ func (c cardOf) Multicast(tag conduits.Tag, words []uint32, payload []byte) cond
 func (p *profiled) Attach(c conduits.AttachConfig) error {
 	if open := c.Lane; open != nil {
 		c.Lane = func(i int, ep conduits.Endpoint) conduits.Receiver {
-			l := p.lane(ep)
+			l := p.lane(i, ep)
 			r := open(i, l)
 			p.lanes[i].Store(l)
-			return r
+			return l.hears(r)
 		}
 	}
+	c.Receiver = p.hears(c.Receiver)
 	return p.Endpoint.Attach(c)
 }
 
@@ -133,8 +150,11 @@ func (p *profiled) Views() (first int, views []segment.View) {
 	return p.first, p.views
 }
 
-// sent counts a message of n bytes of payload.
-func (p *profiled) sent(dst int, c conduits.Class, tag conduits.Tag, n int, began time.Duration) {
+// sent counts a message of n bytes of payload, and writes it to the trace with its arrows.
+func (p *profiled) sent(dst int, c conduits.Class, tag conduits.Tag, n int, began time.Duration, s sending) {
+	if p.trace != nil {
+		p.traceSent(dst, c, n, began, s)
+	}
 	if am.HandlerID(tag) < am.FirstBarrier && !p.rec.On() {
 		return // to a rank that attaches
 	}
@@ -149,7 +169,7 @@ func (p *profiled) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	began := p.Now()
 	st := p.Endpoint.Send(dst, c, tag, words)
 	if st == conduits.Ready {
-		p.sent(dst, c, tag, 0, began)
+		p.sent(dst, c, tag, 0, began, p.sending(sending{}, dst, c, tag, words))
 	}
 	return st
 }
@@ -158,20 +178,41 @@ func (p *profiled) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	began := p.Now()
 	st := p.Endpoint.SendPayload(dst, c, tag, words, payload, to)
 	if st == conduits.Ready {
-		p.sent(dst, c, tag, len(payload), began)
+		p.sent(dst, c, tag, len(payload), began, p.sending(sending{}, dst, c, tag, words))
 	}
 	return st
 }
 
 func (p *profiled) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
 	began := p.Now()
+	m := p.sending(sending{}, dst, c, tag, s.Words) // which are the conduit's then
 	p.Endpoint.Commit(dst, c, s, tag, payload)
-	p.sent(dst, c, tag, payload, began)
+	p.sent(dst, c, tag, payload, began, m)
 }
 
 func (p *profiled) Post(a *conduits.Access) (conduits.Event, error) {
 	began := p.Now()
+	kind := profile.Atomic
+	switch a.Verb {
+	case conduits.Put, conduits.PutWord:
+		kind = profile.Put
+	case conduits.Get, conduits.GetWord:
+		kind = profile.Get
+	}
+	flow := uint64(0)
+	if p.trace != nil && a.Wanted() != 0 && !a.Now {
+		flow = p.trace.Posting(kind, a.Cookie, uint8(a.Wanted()))
+	}
 	ev, err := p.Endpoint.Post(a)
+	if flow != 0 {
+		had := ev
+		if err != nil {
+			had = a.Wanted()
+		}
+		if !p.trace.Posted(flow, a.Cookie, uint8(had)) {
+			flow = 0
+		}
+	}
 	if err != nil || a.Now && ev == 0 {
 		return ev, err
 	}
@@ -182,12 +223,8 @@ func (p *profiled) Post(a *conduits.Access) (conduits.Event, error) {
 			n += uint64(len(q.Mem))
 		}
 	}
-	kind := profile.Atomic
-	switch a.Verb {
-	case conduits.Put, conduits.PutWord:
-		kind = profile.Put
-	case conduits.Get, conduits.GetWord:
-		kind = profile.Get
+	if p.trace != nil {
+		p.traceAccess(kind, a.Rank, n, began, flow)
 	}
 	p.rec.Add(kind, a.Rank, n, p.Now()-began)
 	return ev, err
@@ -195,13 +232,17 @@ func (p *profiled) Post(a *conduits.Access) (conduits.Event, error) {
 
 // Waits is part of conduits.Watcher.
 func (p *profiled) Waits(conduits.Blocked) (below conduits.Endpoint, over func()) {
-	if !p.rec.On() {
+	if !p.rec.On() && p.trace == nil {
 		return p.Endpoint, func() {}
 	}
 	began := p.Now()
 	var region *trace.Region
-	if trace.IsEnabled() || p.options.Labels {
+	row := -1
+	if trace.IsEnabled() || p.options.Labels || p.trace != nil {
 		line, call := profile.Here()
+		if p.trace != nil && line != profile.RuntimeLine {
+			row = p.trace.Begin(perfetto.Waits, &perfetto.Slice{Name: call, Line: line, Peer: -1, Began: began})
+		}
 		if p.options.Labels {
 			pprof.SetGoroutineLabels(pprof.WithLabels(p.profiling.labels, pprof.Labels("call", call, "line", line)))
 		}
@@ -209,11 +250,14 @@ func (p *profiled) Waits(conduits.Blocked) (below conduits.Endpoint, over func()
 			region = trace.StartRegion(p.profiling.labels, call+" at "+line)
 		}
 	}
-	return p.Endpoint, func() { p.waited(began, region) }
+	return p.Endpoint, func() { p.waited(began, region, row) }
 }
 
-// waited ends what Waits has begun.
-func (p *profiled) waited(began time.Duration, region *trace.Region) {
+// waited ends what Waits has begun, in a row of the trace if that is not -1.
+func (p *profiled) waited(began time.Duration, region *trace.Region, row int) {
+	if row >= 0 {
+		p.trace.End(perfetto.Waits, row, p.Now())
+	}
 	if region != nil {
 		region.End()
 	}
@@ -225,6 +269,9 @@ func (p *profiled) waited(began time.Duration, region *trace.Region) {
 
 // Met is part of conduits.Watcher.
 func (p *profiled) Met(began time.Duration, bytes uint64, all, split bool) {
+	if p.trace != nil {
+		p.traceMet(began, bytes)
+	}
 	p.rec.Met(bytes, p.Now()-began, all, split)
 }
 
@@ -235,6 +282,9 @@ func profileOf(n *Node) *profiling {
 		return nil
 	}
 	p := q.profiling
+	if !p.options.On {
+		return nil
+	}
 	if p.options.Labels {
 		pprof.SetGoroutineLabels(p.labels)
 	}

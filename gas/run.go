@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/job/perfetto"
 	"github.com/argon-go/argon/internal/job/profile"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -88,10 +89,20 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 	cfg.EnsureDefaults()
 	r := &run{ctx: ctx, cfg: &cfg, fn: fn, findings: findings{out: cfg.Output}}
 	seen, _ := profile.ParseOptions(cfg.Profile) // Override has validated it
-	return boot.RunRanks(ctx, job, func(ep conduits.Endpoint) boot.Rank {
+	var err error
+	if r.trace, err = cfg.openTrace(); err != nil {
+		return errs.Misstarted(err)
+	}
+	err = boot.RunRanks(ctx, job, func(ep conduits.Endpoint) boot.Rank {
 		r.ranks++
-		return (*member)(newNode(watched(ep, seen), r))
+		return (*member)(newNode(watched(ep, seen, r.trace), r))
 	})
+	if r.trace != nil {
+		if err := r.trace.Close(); err != nil { // no failure of the program
+			fmt.Fprintf(cfg.Output, "argon: %v\n", err)
+		}
+	}
+	return err
 }
 
 // run is the state that the ranks of one call of Run share.
@@ -101,6 +112,7 @@ type run struct {
 	fn       func(n *Node) error
 	ranks    int // of this process
 	findings findings
+	trace    *perfetto.File // nil: none
 }
 
 // member is a Node as package boot runs it.
@@ -175,6 +187,9 @@ func (m *member) Close(killed bool) error {
 	if n.b != nil {
 		n.b.Close()
 	}
+	if n.run.trace != nil {
+		n.run.trace.Flush() // the launcher may end the process of a job that has failed
+	}
 	return n.withdraw()
 }
 
@@ -246,7 +261,7 @@ func (n *Node) attach(cfg *Config) error {
 		return err
 	}
 	// No rank sends anything to one that is not complete.
-	if p, ok := n.ep.(*profiled); ok {
+	if p, ok := n.ep.(*profiled); ok && p.options.On {
 		p.rec.Open()
 	}
 	return n.meet(cfg)
@@ -320,6 +335,9 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 	runtimeEntries = append(runtimeEntries, n.handlers()...)
 	runtimeEntries = append(runtimeEntries, n.all.coll.Handlers()...)
 	runtimeEntries = append(runtimeEntries, n.agg.Handlers()...)
+	if p, ok := n.ep.(*profiled); ok {
+		p.entries = [][]am.Entry{runtimeEntries, cfg.Handlers}
+	}
 	return &am.Config{
 		Handlers:  append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:   runtimeEntries,

@@ -137,6 +137,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   each other, say which is the cause and where each is; D,end ends the job then
   -profile[=HOW]  say at the end where the time of the ranks went, by line of the program;
                   HOW is a list: peers, sizes, labels, json=FILE (default ARGON_PROFILE)
+  -trace FILE     write to FILE what all ranks do, message by message, to be looked at in
+                  Perfetto, on any conduit (default ARGON_TRACE); see docs/seeing.md
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
   -freeze RANK    stop this rank before it runs, for a debugger; may be repeated
   -record FILE    write to FILE what ranks send, put and get, and what they wait for: their
@@ -156,7 +158,7 @@ the seed decides what is left to chance. Times are such as 500ns, 2us or 1.5ms.
                   crash=RANK#EVENT, partition=RANK-RANK@TIME+TIME, detect=TIME
   -limit D        end the job after so much virtual time
   -sim OPTIONS    any other option of a simulation, such as latency=1us,credits=4
-  -trace FILE     write everything that happens to FILE
+  -sim-trace FILE  write to FILE a line for each step of each message
   -replay FILE    run the traffic of FILE, from -record on any conduit, in place of a
                   program: what would it take on this machine? or that of a table,
                   such as npb:lu.W.8; see docs/replay.md

@@ -49,7 +49,7 @@ func (s *simulation) flags(f *flag.FlagSet) {
 		{"topology", &s.topology},
 		{"queue", &s.queue},
 		{"limit", &s.limit},
-		{"trace", &s.trace},
+		{"sim-trace", &s.trace},
 		{"keep", &s.keep},
 		{"again", &s.again},
 	} {
@@ -59,7 +59,7 @@ func (s *simulation) flags(f *flag.FlagSet) {
 }
 
 // simFlags are the flags of a simulation.
-var simFlags = []string{"sim", "seed", "machine", "topology", "queue", "limit", "fault", "trace", "keep", "again"}
+var simFlags = []string{"sim", "seed", "machine", "topology", "queue", "limit", "fault", "sim-trace", "keep", "again"}
 
 // faultKeys are the options that are faults.
 var faultKeys = []string{"jitter", "slow", "stall", "crash", "partition", "detect", "drop", "dup", "corrupt", "truncate", "delay", "delayby", "buffer"}
@@ -77,7 +77,7 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 		}
 		for _, kv := range o.Env {
 			if k, v, _ := strings.Cut(kv, "="); strings.HasPrefix(k, sim.EnvOptions) && v != "" {
-				return fmt.Errorf("-x %s: gasrun sets this variable by its flags -sim, -trace, -keep and -again", k)
+				return fmt.Errorf("-x %s: gasrun sets this variable by its flags -sim, -sim-trace, -keep and -again", k)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 		}
 		return nil
 	}
-	for _, v := range []struct{ name, value string }{{"-trace", s.trace}, {"-keep", s.keep}} {
+	for _, v := range []struct{ name, value string }{{"-sim-trace", s.trace}, {"-keep", s.keep}} {
 		if given[v.name[1:]] && v.value == "" {
 			return fmt.Errorf("%s: the name is empty", v.name)
 		}
@@ -138,7 +138,7 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 // load takes everything from the record to be replayed.
 func (s *simulation) load(o *options, given map[string]bool) error {
 	for _, name := range append([]string{"n", "segment"}, simFlags...) {
-		if given[name] && name != "again" && name != "trace" && name != "keep" {
+		if given[name] && name != "again" && name != "sim-trace" && name != "keep" {
 			return fmt.Errorf("-%s and -again exclude each other: the record decides", name)
 		}
 	}

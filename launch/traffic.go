@@ -16,14 +16,15 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
-// recording has the flags for the traffic of a job.
+// recording has the flags for the traffic of a job, and for its trace.
 type recording struct {
-	record, replay string // files
-	compute        float64
+	record, trace, replay string // files
+	compute               float64
 }
 
 func (r *recording) flags(f *flag.FlagSet) {
 	f.StringVar(&r.record, "record", "", "")
+	f.StringVar(&r.trace, "trace", "", "")
 	f.StringVar(&r.replay, "replay", "", "")
 	r.compute = 1
 	f.Func("compute", "", func(s string) (err error) {
@@ -36,7 +37,7 @@ func (r *recording) flags(f *flag.FlagSet) {
 
 // finish checks the flags before those of the simulation, for a replay is one.
 func (r *recording) finish(o *options, given map[string]bool) error {
-	for _, v := range []struct{ name, value string }{{"record", r.record}, {"replay", r.replay}} {
+	for _, v := range []struct{ name, value string }{{"record", r.record}, {"trace", r.trace}, {"replay", r.replay}} {
 		if given[v.name] && v.value == "" {
 			return fmt.Errorf("-%s: the name is empty", v.name)
 		}
@@ -47,6 +48,9 @@ func (r *recording) finish(o *options, given map[string]bool) error {
 		}
 		if !given["record"] {
 			r.record = os.Getenv(jobenv.Record)
+		}
+		if !given["trace"] {
+			r.trace = os.Getenv(jobenv.Trace)
 		}
 		return nil
 	}
@@ -64,24 +68,32 @@ func (r *recording) finish(o *options, given map[string]bool) error {
 	return nil
 }
 
-// start writes the beginning of the recording that the ranks go on with.
+// start writes the beginnings of the recording and the trace, which the ranks go on with.
 func (r *recording) start(o *options) error {
-	if r.record == "" {
-		return nil
-	}
-	for _, h := range o.Hosts {
-		if !h.Here {
-			return fmt.Errorf("-record: ranks on host %s cannot write to %s here: record on hosts that are this machine (-hosts localhost:2,localhost:2)", h.Name, r.record)
+	for _, v := range []struct {
+		flag, file, key string
+		begin           []byte
+	}{
+		{"-record", r.record, jobenv.Record, traffic.Header(o.Size, o.Conduit, o.arg)},
+		{"-trace", r.trace, jobenv.Trace, nil},
+	} {
+		if v.file == "" {
+			continue
 		}
+		for _, h := range o.Hosts {
+			if !h.Here {
+				return fmt.Errorf("%s: ranks on host %s cannot write to %s here: use it on hosts that are this machine (-hosts localhost:2,localhost:2)", v.flag, h.Name, v.file)
+			}
+		}
+		abs, err := filepath.Abs(v.file)
+		if err == nil {
+			err = os.WriteFile(abs, v.begin, 0o666)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.flag, err)
+		}
+		o.Env = append(o.Env, v.key+"="+abs)
 	}
-	abs, err := filepath.Abs(r.record)
-	if err != nil {
-		return fmt.Errorf("-record: %w", err)
-	}
-	if err := os.WriteFile(abs, traffic.Header(o.Size, o.Conduit, o.arg), 0o666); err != nil {
-		return fmt.Errorf("-record: %w", err)
-	}
-	o.Env = append(o.Env, jobenv.Record+"="+abs)
 	return nil
 }
 

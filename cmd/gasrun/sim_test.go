@@ -85,7 +85,7 @@ func TestSimulatedExamples(t *testing.T) {
 			prog := simulated(t, tc.args[0])
 			trace := func(name, seed string) []byte {
 				name = filepath.Join(dir, name)
-				r := simrun(t, append([]string{"-n", tc.ranks, "-seed", seed, "-topology", "torus", "-fault", "jitter=300ns", "-trace", name, prog}, tc.args[1:]...)...)
+				r := simrun(t, append([]string{"-n", tc.ranks, "-seed", seed, "-topology", "torus", "-fault", "jitter=300ns", "-sim-trace", name, prog}, tc.args[1:]...)...)
 				r.want(t, 0)
 				if !strings.Contains(r.stdout, tc.want) {
 					t.Errorf("wrote %q, want %q\n%s", r.stdout, tc.want, r.stderr)
@@ -398,7 +398,7 @@ func TestBadSimulation(t *testing.T) {
 		{[]string{"-bind", "core"}, 2, []string{"-bind", "one process"}},
 		{[]string{"-freeze", "0"}, 2, []string{"-freeze", "one process"}},
 		{[]string{"-output-dir", dir}, 2, []string{"-output-dir", "one process"}},
-		{[]string{"-trace", ""}, 2, []string{"-trace", "empty"}},
+		{[]string{"-sim-trace", ""}, 2, []string{"-sim-trace", "empty"}},
 		{[]string{"-keep", ""}, 2, []string{"-keep", "empty"}},
 		{[]string{"-again", ""}, 2, []string{"-again", "empty"}},
 		{[]string{"-again", bad}, 2, []string{"-again", bad, "line 1"}},
@@ -407,9 +407,9 @@ func TestBadSimulation(t *testing.T) {
 		{[]string{"-again", good, "-seed", "3"}, 2, []string{"-seed and -again exclude"}},
 		{[]string{"-again", good, "-conduit", "shm"}, 2, []string{"-again", "shm"}},
 		{[]string{"-again", good, "-keep", good}, 2, []string{"-keep and -again", good}},
-		{[]string{"-conduit", "shm", "-seed", "1", "-trace", "x"}, 2, []string{"-seed, -trace", "-conduit sim"}},
+		{[]string{"-conduit", "shm", "-seed", "1", "-sim-trace", "x"}, 2, []string{"-seed, -sim-trace", "-conduit sim"}},
 		{[]string{"-keep", filepath.Join(dir, "none", "x")}, 1, []string{"-keep", "no such file"}},
-		{[]string{"-trace", filepath.Join(dir, "none", "x")}, 1, []string{"-trace", "no such file"}},
+		{[]string{"-sim-trace", filepath.Join(dir, "none", "x")}, 1, []string{"-sim-trace", "no such file"}},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
@@ -89,7 +90,11 @@ func TestRecord(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "traffic")
 	for _, conduit := range []string{"shm", "udp"} {
-		gasrun(t, "-conduit", conduit, "-n", "3", "-record", file, simulated(t, "sort"), "-size", "8").want(t, 0)
+		trace := filepath.Join(dir, conduit+".trace")
+		gasrun(t, "-conduit", conduit, "-n", "3", "-record", file, "-trace", trace, simulated(t, "sort"), "-size", "8").want(t, 0)
+		if b := read(t, trace); !bytes.Contains(b, []byte("rank 2")) || !bytes.Contains(b, []byte("main.go:")) {
+			t.Errorf("%s: the trace has not rank 2, or no line of the program", conduit)
+		}
 		r := gasrun(t, "-replay", file, "-machine", "atoll", "-topology", "crossbar", "-compute", "0.5")
 		r.want(t, 0)
 		for _, w := range []string{"3 ranks: ", "recorded on " + conduit, "machine=atoll topology=crossbar", "waiting/all waiting"} {
@@ -117,6 +122,9 @@ func TestRecord(t *testing.T) {
 		{[]string{"-replay", file, "-machine", "none"}, jobenv.StatusUsage, []string{"none"}},
 		{[]string{"-compute", "2", "./program"}, jobenv.StatusUsage, []string{"-replay"}},
 		{[]string{"-record", "", "./program"}, jobenv.StatusUsage, []string{"-record", "empty"}},
+		{[]string{"-trace", "", "./program"}, jobenv.StatusUsage, []string{"-trace", "empty"}},
+		{[]string{"-trace", filepath.Join(dir, "none", "x"), simulated(t, "hello")}, jobenv.StatusFailed, []string{"-trace", "no such file"}},
+		{[]string{"-trace", file + ".trace", "-hosts", "elsewhere:2", simulated(t, "hello")}, jobenv.StatusFailed, []string{"elsewhere", "-trace"}},
 		{[]string{"-record", filepath.Join(dir, "none", "x"), simulated(t, "hello")}, jobenv.StatusFailed, []string{"-record", "no such file"}},
 		{[]string{"-record", file, "-hosts", "elsewhere:2", simulated(t, "hello")}, jobenv.StatusFailed, []string{"elsewhere", "-record"}},
 	} {

@@ -198,7 +198,7 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 		}
 		f, err := os.Create(name)
 		if err != nil {
-			return nil, errs.Resource("sim: trace (-trace, %s): %v", EnvTrace, err)
+			return nil, errs.Resource("sim: trace (-sim-trace, %s): %v", EnvTrace, err)
 		}
 		o.Trace = f
 		w.trace = f

@@ -42,7 +42,7 @@ type DivergedError struct {
 func (d *DivergedError) Error() string {
 	return fmt.Sprintf("sim: this run is not the recorded one: they are the same up to step %d at %v of virtual time; %s. "+
 		"Either this is not the program that was recorded, or what it does depends on more than argon, the options and its arguments: "+
-		"on a clock, random numbers, input, goroutines or the order of a map (compare the traces of two runs, -trace)",
+		"on a clock, random numbers, input, goroutines or the order of a map (compare the traces of two runs, -sim-trace)",
 		d.Common.Steps, duration(d.Common.Time), d.What)
 }
 

@@ -32,3 +32,12 @@ func ProcessorTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// Monotonic is CLOCK_MONOTONIC, clock_gettime(2), which all processes of a host have in common.
+func Monotonic() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

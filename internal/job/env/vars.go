@@ -358,6 +358,14 @@ var Vars = [...]Var{
 		Form:    profiled,
 	},
 	{
+		Name: "ARGON_TRACE", Readers: "gas launch",
+		Meaning: "file for a trace",
+		Text:    "File that gets what the ranks do, message by message, for Perfetto; that of further jobs of the process gets .2, .3, .... Ranks of several processes have it from gasrun.",
+		Range:   "a file",
+		Also:    "`Config.Trace`, `-trace`",
+		Form:    path,
+	},
+	{
 		Name: "ARGON_FREEZE", Readers: "conduits/boot", Values: flag,
 		Meaning: "stop before joining, for a debugger",
 		Text:    "1: the process stops before it joins, for a debugger.",
@@ -393,7 +401,7 @@ var Vars = [...]Var{
 		Meaning: "file for its trace",
 		Text:    "File that gets a line for each step of each message; those of further jobs of the process get .2, .3, ...",
 		Range:   "a file",
-		Also:    "`-trace`",
+		Also:    "`-sim-trace`",
 		Form:    path,
 	},
 	{

@@ -1,0 +1,120 @@
+package perfetto
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Fields of the messages, by protos/perfetto/trace/{trace,trace_packet}.proto and, below track_event/,
+// {track_event,track_descriptor,process_descriptor,debug_annotation}.proto of github.com/google/perfetto. Numbers of
+// fields never change. Varints and bytes with a length are all that is needed, and fixed64 for flows.
+const (
+	tracePacket = 1 // Trace.packet
+
+	packetTimestamp  = 8  // TracePacket.timestamp, ns
+	packetSequence   = 10 // .trusted_packet_sequence_id
+	packetEvent      = 11 // .track_event
+	packetDescriptor = 60 // .track_descriptor
+
+	eventNote     = 4  // TrackEvent.debug_annotations
+	eventType     = 9  // .type
+	eventTrack    = 11 // .track_uuid
+	eventCategory = 22 // .categories
+	eventName     = 23 // .name
+	eventFlow     = 47 // .flow_ids
+	eventFlowEnd  = 48 // .terminating_flow_ids
+
+	noteUint = 3  // DebugAnnotation.uint_value
+	noteText = 6  // .string_value
+	noteName = 10 // .name
+
+	trackUUID    = 1 // TrackDescriptor.uuid
+	trackName    = 2 // .name
+	trackProcess = 3 // .process
+	trackParent  = 5 // .parent_uuid
+
+	processPID  = 1 // ProcessDescriptor.pid
+	processName = 6 // .process_name
+)
+
+// Values of TrackEvent.Type.
+const (
+	begin   = 1 // TYPE_SLICE_BEGIN
+	end     = 2 // TYPE_SLICE_END
+	instant = 3 // TYPE_INSTANT
+)
+
+// Wire types, as protobuf.dev/programming-guides/encoding numbers them.
+const (
+	wireVarint = 0
+	wireI64    = 1
+	wireLen    = 2
+)
+
+// encoder appends packets to b.
+type encoder struct {
+	b                   []byte
+	packet, inner, note []byte // of what is written
+}
+
+func varint(b []byte, field int, v uint64) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(field)<<3|wireVarint), v)
+}
+
+func text[T string | []byte](b []byte, field int, s T) []byte {
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(field)<<3|wireLen), uint64(len(s)))
+	return append(b, s...)
+}
+
+func fixed(b []byte, field int, v uint64) []byte {
+	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, uint64(field)<<3|wireI64), v)
+}
+
+// process writes the track of a rank. Process 0 is the kernel's, so that rank 0 is process 1.
+func (e *encoder) process(id uint64, rank int, name string) {
+	e.note = text(varint(e.note[:0], processPID, uint64(rank)+1), processName, name)
+	e.inner = text(varint(e.inner[:0], trackUUID, id), trackProcess, e.note)
+	e.packet = text(e.packet[:0], packetDescriptor, e.inner)
+	e.b = text(e.b, tracePacket, e.packet)
+}
+
+// row writes the track of a row. Those of one name and parent are drawn as one, with several lines.
+func (e *encoder) row(id, parent uint64, name string) {
+	e.inner = varint(text(varint(e.inner[:0], trackUUID, id), trackName, name), trackParent, parent)
+	e.packet = text(e.packet[:0], packetDescriptor, e.inner)
+	e.b = text(e.b, tracePacket, e.packet)
+}
+
+// event writes an event of a track; s is nil at the end of a slice.
+func (e *encoder) event(what int, category string, track uint64, rank int, s *Slice, at time.Duration) {
+	p := varint(varint(e.inner[:0], eventType, uint64(what)), eventTrack, track)
+	if s != nil {
+		p = text(text(p, eventCategory, category), eventName, s.Name)
+		if s.Line != "" {
+			e.note = text(text(e.note[:0], noteName, "line"), noteText, s.Line)
+			p = text(p, eventNote, e.note)
+		}
+		if s.Peer >= 0 {
+			p = e.number(p, "rank", uint64(s.Peer))
+		}
+		if s.Bytes > 0 {
+			p = e.number(p, "bytes", s.Bytes)
+		}
+		for _, id := range s.From {
+			p = fixed(p, eventFlow, id)
+		}
+		if s.To != 0 {
+			p = fixed(p, eventFlowEnd, s.To)
+		}
+	}
+	e.inner = p
+	e.packet = varint(varint(e.packet[:0], packetTimestamp, uint64(max(at, 0))), packetSequence, uint64(rank)+1)
+	e.packet = text(e.packet, packetEvent, e.inner)
+	e.b = text(e.b, tracePacket, e.packet)
+}
+
+// number appends a debug annotation to an event.
+func (e *encoder) number(p []byte, name string, v uint64) []byte {
+	e.note = varint(text(e.note[:0], noteName, name), noteUint, v)
+	return text(p, eventNote, e.note)
+}

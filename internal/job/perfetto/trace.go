@@ -1,0 +1,343 @@
+// Package perfetto writes what the ranks of a job do as a trace for Perfetto (ui.perfetto.dev): one file, to which
+// the processes of a job append whole packets, since the concatenation of traces is a trace.
+//
+// A rank is a process there, with rows of slices for each Kind. Slices of one row are nested or apart, for which there
+// are several rows of a kind where goroutines of a rank do things at once. Arrows (flows) lead from a message to its
+// handler, whose identifiers both ends compute by counting: see Lane.Flow.
+package perfetto
+
+import (
+	"errors"
+	"math"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// Kind is what a row of a rank shows.
+type Kind int
+
+// The kinds. Rows of Handlers are those of lanes.
+const (
+	Collectives Kind = iota
+	Waits
+	Messages
+	Accesses
+	Handlers
+	numKinds
+)
+
+var kindNames = [numKinds]string{"collectives", "waits", "messages", "puts, gets, atomics", "handlers"}
+
+// chunkBytes is how much is kept before it is written.
+const chunkBytes = 64 << 10
+
+// File is the trace that the ranks of this process write.
+type File struct {
+	mu  sync.Mutex
+	to  *os.File
+	err error
+	e   encoder
+}
+
+var opened struct {
+	sync.Mutex
+	jobs map[string]int // by name
+}
+
+// Open opens the trace of a job, of which this process has all ranks, or gasrun has begun it. Further jobs of a process
+// get name.2, .3, ...
+func Open(name string, begun bool) (*File, error) {
+	opened.Lock()
+	if opened.jobs == nil {
+		opened.jobs = map[string]int{}
+	}
+	opened.jobs[name]++
+	k := opened.jobs[name]
+	opened.Unlock()
+	if k > 1 {
+		name += "." + strconv.Itoa(k)
+		begun = false
+	}
+	mode := os.O_WRONLY | os.O_APPEND
+	if !begun {
+		mode |= os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(name, mode, 0o666)
+	if err != nil {
+		return nil, errs.Resource("trace: %v (-trace, ARGON_TRACE)", err)
+	}
+	return &File{to: f}, nil
+}
+
+// Flush writes what is kept.
+func (f *File) Flush() {
+	f.mu.Lock()
+	f.flush()
+	f.mu.Unlock()
+}
+
+// flush is Flush with the lock held.
+func (f *File) flush() {
+	if len(f.e.b) > 0 && f.err == nil {
+		_, f.err = f.to.Write(f.e.b)
+	}
+	f.e.b = f.e.b[:0]
+}
+
+// Close ends the part of this process.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.flush()
+	if err := errors.Join(f.err, f.to.Close()); err != nil {
+		return errs.Resource("trace: it is not complete: %v (-trace, ARGON_TRACE)", err)
+	}
+	return nil
+}
+
+// Rank is what one rank writes. Its methods are for any goroutine.
+type Rank struct {
+	f      *File
+	rank   int
+	offset time.Duration // of the file's clock before the rank's
+	rows   [numKinds][]row
+	posts  uint64
+}
+
+// row is a row of slices.
+type row struct {
+	there bool          // the file has it
+	taken bool          // by a slice that has begun
+	last  time.Duration // when its last slice ended
+}
+
+// Rank begins what a rank writes, whose clock is now. The file has CLOCK_MONOTONIC, which the processes of a host
+// have in common, unless time is virtual, which is the same for all ranks.
+func (f *File) Rank(rank int, now func() time.Duration, virtual bool) *Rank {
+	r := &Rank{f: f, rank: rank}
+	if !virtual {
+		best := time.Duration(1<<63 - 1)
+		for range 8 { // the reading that was interrupted least
+			before := sys.Monotonic()
+			at := now()
+			if after := sys.Monotonic(); after-before < best {
+				best = after - before
+				r.offset = before + best/2 - at
+			}
+		}
+	}
+	f.mu.Lock()
+	f.e.process(r.uuid(), r.rank, "rank "+strconv.Itoa(rank))
+	f.mu.Unlock()
+	return r
+}
+
+// uuid is the identifier of the rank's track.
+func (r *Rank) uuid() uint64 { return uint64(r.rank+1) << 24 }
+
+// maxRows is the most rows of a kind.
+const maxRows = 1 << 20
+
+// track is that of a row, which is new or not. The lock is held.
+func (r *Rank) track(k Kind, i int) uint64 {
+	for len(r.rows[k]) <= i {
+		r.rows[k] = append(r.rows[k], row{})
+	}
+	id := r.uuid() | uint64(k+1)<<20 | uint64(i)
+	if w := &r.rows[k][i]; !w.there {
+		w.there = true
+		r.f.e.row(id, r.uuid(), kindNames[k])
+	}
+	return id
+}
+
+// free is the first row that has nothing since a time. The lock is held.
+func (r *Rank) free(k Kind, since time.Duration) int {
+	for i, w := range r.rows[k] {
+		if !w.taken && w.last <= since {
+			return i
+		}
+	}
+	return min(len(r.rows[k]), maxRows-1)
+}
+
+// Slice is something that a rank does.
+type Slice struct {
+	Name  string
+	Line  string // of the program; "": none
+	Peer  int    // the other rank; -1: none
+	Bytes uint64
+	Began time.Duration
+	From  []uint64 // flows that begin here
+	To    uint64   // the flow that ends here; 0: none
+}
+
+// Done writes a slice that has ended, in a free row.
+func (r *Rank) Done(k Kind, s *Slice, ended time.Duration) {
+	r.f.mu.Lock()
+	r.done(k, r.free(k, s.Began), s, ended)
+	r.f.mu.Unlock()
+}
+
+// done is Done in row i with the lock held.
+func (r *Rank) done(k Kind, i int, s *Slice, ended time.Duration) {
+	id := r.track(k, i)
+	r.event(begin, k, id, s, s.Began)
+	r.event(end, k, id, nil, max(ended, s.Began))
+	r.rows[k][i].last = ended
+}
+
+// Begin writes that a slice has begun, and returns its row, which it has until End.
+func (r *Rank) Begin(k Kind, s *Slice) int {
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	i := r.free(k, s.Began)
+	id := r.track(k, i)
+	r.rows[k][i].taken = true
+	r.event(begin, k, id, s, s.Began)
+	return i
+}
+
+// End writes that the slice of row i has ended.
+func (r *Rank) End(k Kind, i int, at time.Duration) {
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	r.event(end, k, r.track(k, i), nil, at)
+	r.rows[k][i].taken, r.rows[k][i].last = false, at
+}
+
+// event writes an event. The lock is held.
+func (r *Rank) event(what int, k Kind, id uint64, s *Slice, at time.Duration) {
+	f := r.f
+	f.e.event(what, kindNames[k], id, r.rank, s, at+r.offset)
+	if len(f.e.b) >= chunkBytes {
+		f.flush()
+	}
+}
+
+// Lane is a lane of a rank: its handlers run one at a time, or inside each other.
+type Lane struct {
+	*Rank
+	lane   int
+	counts [2][2]map[int]*[buckets]uint32 // of messages sent and received, by class, peer and hash
+	open   map[uint64]access              // by cookie
+}
+
+// buckets is how many hashes of messages there are. Messages of the same are taken to come in the order they were sent.
+const buckets = 64
+
+// access is one that is not complete.
+type access struct {
+	flow uint64
+	want uint8
+	name string
+}
+
+// Lane makes lane i.
+func (r *Rank) Lane(i int) *Lane {
+	l := &Lane{Rank: r, lane: i, open: map[uint64]access{}}
+	for way := range l.counts {
+		for c := range l.counts[way] {
+			l.counts[way][c] = map[int]*[buckets]uint32{}
+		}
+	}
+	return l
+}
+
+// Flow is the identifier of the arrow of a message that this lane has sent to peer, or got from it. Nothing more travels
+// for it: it is made of both ranks, the lane, the class, a hash of the message, and how many of
+// these came before.
+func (l *Lane) Flow(got bool, peer int, class uint8, tag uint32, words []uint32) uint64 {
+	h := uint64(tag) + 1
+	for _, w := range words {
+		h = mix(h ^ uint64(w))
+	}
+	h = mix(h) % buckets
+	way, src, dst := 0, l.rank, peer
+	if got {
+		way, src, dst = 1, peer, l.rank
+	}
+	l.f.mu.Lock()
+	n := l.counts[way][class&1][peer]
+	if n == nil {
+		n = new([buckets]uint32)
+		l.counts[way][class&1][peer] = n
+	}
+	n[h]++
+	k := n[h]
+	l.f.mu.Unlock()
+	return mix(mix(mix(uint64(src)<<32|uint64(dst))^uint64(l.lane)<<16^uint64(class)<<8^h) ^ uint64(k))
+}
+
+// mix is a bijection that mixes all bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Reply writes that the handler that runs has sent a reply.
+func (l *Lane) Reply(s *Slice, ended time.Duration) {
+	l.f.mu.Lock()
+	l.done(Handlers, l.lane, s, ended)
+	l.f.mu.Unlock()
+}
+
+// Handles writes that a handler runs.
+func (l *Lane) Handles(s *Slice) {
+	l.f.mu.Lock()
+	l.event(begin, Handlers, l.track(Handlers, l.lane), s, s.Began)
+	l.f.mu.Unlock()
+}
+
+// Handled writes that it has ended.
+func (l *Lane) Handled(at time.Duration) { l.End(Handlers, l.lane, at) }
+
+// Posting is the arrow of an access that is about to begin, from there to its completions, of which want is not 0.
+func (l *Lane) Posting(name string, cookie uint64, want uint8) (flow uint64) {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	l.posts++
+	flow = mix(mix(mix(uint64(l.rank)<<32|math.MaxUint32)) ^ l.posts) // of no message: there is no such rank
+	l.open[cookie] = access{flow, want, name}
+	return flow
+}
+
+// Posted takes off completions that have come with the access's begin, and reports whether others have come, or will.
+func (l *Lane) Posted(flow, cookie uint64, had uint8) bool {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	a, is := l.open[cookie]
+	if !is || a.flow != flow {
+		return true // complete, and the cookie another's
+	}
+	if a.want &^= had; a.want == 0 {
+		delete(l.open, cookie)
+		return false
+	}
+	l.open[cookie] = a
+	return true
+}
+
+// Completed writes that an access is complete, when its last completion has come.
+func (l *Lane) Completed(cookie uint64, ev uint8, at time.Duration) {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	a, is := l.open[cookie]
+	if !is {
+		return
+	}
+	if a.want &^= ev; a.want != 0 {
+		l.open[cookie] = a
+		return
+	}
+	delete(l.open, cookie)
+	s := Slice{Name: a.name + " complete", Peer: -1, To: a.flow}
+	l.event(instant, Accesses, l.track(Accesses, 0), &s, at)
+}
