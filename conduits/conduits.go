@@ -271,7 +271,8 @@ type Ticket struct {
 
 // Blocked describes what a goroutine waits for, for reports of why a job
 // hangs, which find in the text the ranks that it needs, as in "waiting for rank 3", or "credit of rank 3" where
-// the rank need only answer. It is called from another goroutine while the wait goes on.
+// the rank need only answer. It is called from another goroutine while the wait goes on, which does not return meanwhile:
+// it must not wait, nor use the endpoint but to ask for its rank, size and segments.
 type Blocked interface {
 	Blocked() string
 }
@@ -424,7 +425,8 @@ type Endpoint interface {
 	// change that they wait for was made by direct access. It costs a load of
 	// a cache line that is written only when a goroutine parks.
 	Wake(rank int)
-	// Waiting lists what goroutines of this rank are parked for.
+	// Waiting lists what goroutines of this rank are parked for: the Blocked of each is "" once that wait is
+	// over, see Awaited.
 	Waiting() []Blocked
 
 	// Now is time since some fixed moment: real, or virtual in a simulation.

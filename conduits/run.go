@@ -78,11 +78,9 @@ func describe(eps []Endpoint) string {
 		}
 		var l []string
 		for _, p := range ep.Waiting() {
-			what := "parked, and has not said for what"
-			if p != nil {
-				what = p.Blocked()
+			if what := p.Blocked(); what != "" {
+				l = append(l, what)
 			}
-			l = append(l, what)
 		}
 		if len(l) == 0 {
 			l = append(l, "is not parked")

@@ -15,15 +15,15 @@ import (
 // look once more, and park. The zero value is not ready; see newWaiters.
 type waiters struct {
 	t        conduits.Transport
-	patience conc.Patience // in polls; none where ranks outnumber processors
-	seq      atomic.Uint32 // changes with whatever may end a wait
-	armed    atomic.Int32  // tickets that are out
-	parks    atomic.Uint64 // calls of Endpoint.Park that slept
+	patience conc.Patience     // in polls; none where ranks outnumber processors
+	seq      atomic.Uint32     // changes with whatever may end a wait
+	armed    atomic.Int32      // tickets that are out
+	parks    atomic.Uint64     // calls of Endpoint.Park that slept
+	list     conduits.Sleepers // by Ticket.Slot
 
 	mu       sync.Mutex
 	cond     sync.Cond
 	watching bool // one of the parked goroutines is in Transport.Wait
-	list     conc.Sleepers[conduits.Blocked]
 }
 
 func newWaiters(t conduits.Transport) *waiters {
@@ -36,20 +36,17 @@ func newWaiters(t conduits.Transport) *waiters {
 }
 
 func (w *waiters) arm(b conduits.Blocked) conduits.Ticket {
-	if b == nil {
-		b = conduits.Idling{}
-	}
+	slot := w.list.Add(b)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slot := w.list.Add(b)
 	w.armed.Add(1)
 	return conduits.Ticket{Seq: w.seq.Load(), Slot: slot}
 }
 
 func (w *waiters) disarm(t conduits.Ticket) {
+	w.list.Remove(t.Slot)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.list.Remove(t.Slot)
 	w.armed.Add(-1)
 }
 
@@ -93,9 +90,7 @@ func (w *waiters) notify() {
 
 // blocked lists the reasons of the parked goroutines.
 func (w *waiters) blocked() []conduits.Blocked {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.DeleteFunc(w.list.All(), func(b conduits.Blocked) bool { return b == conduits.Blocked(carrying{}) })
+	return slices.DeleteFunc(w.list.All(), func(b conduits.Blocked) bool { return conduits.Awaited(b) == conduits.Blocked(carrying{}) })
 }
 
 // mostPolls is how often a goroutine polls before it parks, some tens of microseconds: about

@@ -205,17 +205,17 @@ func (r *run) diagnosis(i int, gs []*where.Goroutine) where.Answer {
 	switch {
 	case main == nil && !closed, a.State == where.Waits, len(others) > 0:
 		list := parked(ep)
-		at := slices.IndexFunc(list, func(b conduits.Blocked) bool { return main != nil && b != nil && main.Finds(fmt.Sprintf("%p", b)) })
+		at := slices.IndexFunc(list, func(b conduits.Blocked) bool {
+			return main != nil && main.Finds(fmt.Sprintf("%p", conduits.Awaited(b)))
+		})
 		if at >= 0 {
 			list[0], list[at] = list[at], list[0]
 		}
 		var texts []string
 		for _, b := range list {
-			what := "something that it has not said"
-			if b != nil {
-				what = b.Blocked()
+			if what := b.Blocked(); what != "" { // that wait goes on
+				texts = append(texts, what)
 			}
-			texts = append(texts, what)
 		}
 		if main == nil && len(texts) > 0 {
 			a.State = where.Waits

@@ -210,7 +210,7 @@ func (b *between) Waiting() []conduits.Blocked {
 	if b.looks--; b.looks > 0 {
 		return nil
 	}
-	return []conduits.Blocked{lastly{}, nil}
+	return []conduits.Blocked{lastly{}, conduits.Idling{}}
 }
 
 func (b *between) Diagnosis() string { return "the network is up" }

@@ -265,7 +265,7 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 		return l
 	}
 	for _, b := range e.far.Waiting() {
-		if b != (watching{}) {
+		if conduits.Awaited(b) != (watching{}) {
 			l = append(l, b)
 		}
 	}

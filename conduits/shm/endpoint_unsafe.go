@@ -230,7 +230,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	var list []conduits.Blocked
 	for e := range e.each() {
-		list = append(list, e.reasons()...)
+		list = append(list, e.waiting.All()...)
 	}
 	return list
 }

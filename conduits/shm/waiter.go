@@ -26,9 +26,10 @@ type waiter struct {
 	stalled    int
 	stalledSeq uint32
 
-	waitMu  sync.Mutex
-	waiting conc.Sleepers[conduits.Blocked] // by Ticket.Slot
-	armed   int
+	waiting conduits.Sleepers // by Ticket.Slot
+
+	waitMu sync.Mutex
+	armed  int
 }
 
 const (
@@ -54,11 +55,8 @@ func (j *job) yield() {
 
 // arm announces a sleeper; nested says that it is in a handler.
 func (w *waiter) arm(b conduits.Blocked, nested bool) conduits.Ticket {
-	if b == nil {
-		b = conduits.Idling{}
-	}
-	w.waitMu.Lock()
 	t := conduits.Ticket{Slot: w.waiting.Add(b)}
+	w.waitMu.Lock()
 	w.armed++
 	// The number first, then the announcement: the waker that clears it
 	// changes the number afterwards, so Park cannot miss it.
@@ -81,8 +79,8 @@ func (w *waiter) arm(b conduits.Blocked, nested bool) conduits.Ticket {
 
 // disarm takes the announcement back when no other goroutine has made one.
 func (w *waiter) disarm(t conduits.Ticket, nested bool) {
-	w.waitMu.Lock()
 	w.waiting.Remove(t.Slot)
+	w.waitMu.Lock()
 	w.armed--
 	if l := w.bell.lanes; l != nil {
 		l.withdraw(w.lane, nested)
@@ -90,13 +88,6 @@ func (w *waiter) disarm(t conduits.Ticket, nested bool) {
 		atomic.StoreUint32(w.bell.parked, 0)
 	}
 	w.waitMu.Unlock()
-}
-
-// reasons lists those of the goroutines of this lane that sleep.
-func (w *waiter) reasons() []conduits.Blocked {
-	w.waitMu.Lock()
-	defer w.waitMu.Unlock()
-	return w.waiting.All()
 }
 
 // sleep returns when this rank has been woken since t was armed.

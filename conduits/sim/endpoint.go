@@ -135,7 +135,9 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		return segment.ATUConfig{Attach: own, Rights: c.Rights, Lock: c.Lock}
 	})
 	e.receiver = c.Receiver
+	j.askedMu.Lock() // a question that gets no answer looks at all ranks, see attaching
 	e.attached = true
+	j.askedMu.Unlock()
 	j.sizes[e.rank], j.rights[e.rank] = c.Size, c.Rights
 	if j.attached++; j.attached == j.n {
 		// As long as a tree of network trips takes.
@@ -544,10 +546,11 @@ func (e *Endpoint) Idle(int) bool { return false }
 // Arm remembers what the caller has seen.
 func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	th := e.thread("arm")
-	th.blocked = b
 	if b == nil {
-		th.blocked = conduits.Idling{}
+		b = conduits.Idling{}
 	}
+	th.blocked = b
+	th.waits++
 	return conduits.Ticket{Seq: e.seq, Slot: int32(th.id)}
 }
 
@@ -585,6 +588,7 @@ func (e *Endpoint) sleep(th *thread, b conduits.Blocked) {
 		return
 	}
 	th.blocked = b
+	th.waits++
 	th.state = parked
 	th.put = false
 	th.next = e.parked

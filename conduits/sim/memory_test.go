@@ -14,7 +14,8 @@ import (
 
 // TestBytesPerRank compares what a waiting rank of package gas holds, in heap and
 // stack, with the figures in docs/scaling.md. One frame of a kilobyte in a function
-// that ranks wait in doubles the stack.
+// that ranks wait in doubles the stack. A collection that comes while ranks run, as on a busy
+// machine, halves or doubles those of some.
 func TestBytesPerRank(t *testing.T) {
 	if crowd > 1 {
 		t.Skip("the race detector's frames are larger")
@@ -76,10 +77,11 @@ func TestBytesPerRank(t *testing.T) {
 	heap, stack = (heap-heap0)/ranks, (stack-stack0)/ranks
 	t.Logf("%d ranks: %.0f bytes of heap and %.0f of stack a rank", ranks, heap, stack)
 	for _, f := range []struct {
-		of        string
-		got, want float64
-	}{{"heap", heap, wantHeap}, {"stack", stack, wantStack}} {
-		if f.got < 0.85*f.want || f.got > 1.05*f.want {
+		of          string
+		got, want   float64
+		least, most float64 // parts of want
+	}{{"heap", heap, wantHeap, 0.85, 1.05}, {"stack", stack, wantStack, 0.6, 1.4}} {
+		if f.got < f.least*f.want || f.got > f.most*f.want {
 			t.Errorf("a rank holds %.0f bytes of %s; docs/scaling.md says %.0f: change what grew, or the document with what it measures now", f.got, f.of, f.want)
 		}
 	}

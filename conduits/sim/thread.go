@@ -25,6 +25,7 @@ type thread struct {
 	timer    Time    // when the event for it comes; 0: none will
 	timerNo  uint64  // and its number, since threads' numbers are used again
 	hopeless uint32  // times it went to sleep although the job had failed
+	waits    uint32  // that have begun, see asleep
 	g        uintptr
 	resume   func() (struct{}, bool)
 	end      func() // see Job.abandon

@@ -7,10 +7,11 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// query is a question from outside which rank waits for what.
+// query is a question from outside: answer runs between two events.
 type query struct {
-	e    *Endpoint
-	done chan []conduits.Blocked
+	e      *Endpoint
+	answer func()
+	done   chan struct{}
 }
 
 // patience is how long a question from outside waits, in real time, for a job
@@ -18,19 +19,50 @@ type query struct {
 // reports of why a job hangs.
 const patience = time.Second / 2
 
-// Waiting lists the reasons of the rank's parked threads. It may be called from
-// anywhere: from outside the job it is answered between two events. A job that
-// does not come to one within half a second stands still in the code of a rank,
-// most likely for ever: that rank waits for nothing, and the others are looked at as they are.
-func (e *Endpoint) Waiting() []conduits.Blocked {
+// Waiting lists the reasons of the rank's parked threads. It may be called from anywhere, see ask.
+func (e *Endpoint) Waiting() (l []conduits.Blocked) {
+	e.ask(func() {
+		for th := e.threads; th != nil; th = th.sibling {
+			if th.blocked != nil {
+				l = append(l, asleep{th, th.blocked, th.waits})
+			}
+		}
+	})
+	return l
+}
+
+// asleep is a wait of a thread as others see it, which may ask from anywhere, too.
+type asleep struct {
+	th *thread
+	b  conduits.Blocked
+	n  uint32
+}
+
+func (a asleep) Awaited() conduits.Blocked { return a.b }
+
+// Blocked is "" when the wait is over.
+func (a asleep) Blocked() (text string) {
+	a.th.e.ask(func() {
+		if a.th.blocked != nil && a.th.waits == a.n {
+			text = a.b.Blocked()
+		}
+	})
+	return text
+}
+
+// ask has answer look at the threads of e: at once on a goroutine of the job, and from outside of it
+// between two events. A job that does not come to one within half a second stands still in the code of a rank,
+// most likely for ever: for that rank there is no answer, and the others are looked at as they are.
+func (e *Endpoint) ask(answer func()) {
 	j := e.j
 	switch {
 	case !j.driven.Load():
-		return nil // no thread is there
+		return // no thread is there
 	case j.runs():
-		return e.waiting()
+		answer()
+		return
 	}
-	q := &query{e, make(chan []conduits.Blocked, 1)}
+	q := &query{e, answer, make(chan struct{})}
 	j.askedMu.Lock()
 	j.queries = append(j.queries, q)
 	j.askedMu.Unlock()
@@ -43,32 +75,21 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 		wait = 0 // as for the rank before
 	}
 	select {
-	case l := <-q.done:
-		return l
+	case <-q.done:
+		return
 	case <-time.After(wait):
 	}
 	j.askedMu.Lock() // which the job takes before it changes more than the rank that computes
 	defer j.askedMu.Unlock()
 	at := slices.Index(j.queries, q)
 	if at < 0 {
-		return <-q.done
+		return // it has been answered
 	}
 	j.queries = slices.Delete(j.queries, at, at+1)
 	j.deaf.Store(true)
-	if th := j.running.Load(); th != nil && th.e == e {
-		return nil
+	if th := j.running.Load(); th == nil || th.e != e {
+		answer() // written before that thread was set to run
 	}
-	return e.waiting() // written before that thread was set to run
-}
-
-func (e *Endpoint) waiting() []conduits.Blocked {
-	var l []conduits.Blocked
-	for th := e.threads; th != nil; th = th.sibling {
-		if th.blocked != nil {
-			l = append(l, th.blocked)
-		}
-	}
-	return l
 }
 
 // Interrupt declares the rank failed from outside the job, between two events: a job
@@ -111,7 +132,8 @@ func (j *Job) answerAll() {
 	defer j.askedMu.Unlock()
 	j.deaf.Store(false)
 	for _, q := range j.queries {
-		q.done <- q.e.waiting()
+		q.answer()
+		close(q.done)
 	}
 	j.queries = nil
 }

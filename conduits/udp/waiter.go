@@ -26,12 +26,12 @@ type waiter struct {
 	seq          atomic.Uint32 // changes with whatever may end a wait
 	armed        atomic.Int32
 	parks, wakes atomic.Uint64
+	waiting      conduits.Sleepers // by Ticket.Slot
 
 	waitMu   sync.Mutex
 	cond     sync.Cond
-	watching bool // one of the parked, or the attendant, is in link.Wait
-	standing bool // watching, and it is the attendant
-	waiting  conc.Sleepers[conduits.Blocked]
+	watching bool            // one of the parked, or the attendant, is in link.Wait
+	standing bool            // watching, and it is the attendant
 	again    chan<- struct{} // the attendant's; nil if there is none
 	rested   bool            // the attendant looks seldom
 }
@@ -72,12 +72,9 @@ func (w *waiter) yield() {
 
 // Arm announces a sleeper.
 func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
-	if b == nil {
-		b = conduits.Idling{}
-	}
+	t := conduits.Ticket{Slot: w.waiting.Add(b)}
 	w.waitMu.Lock()
 	defer w.waitMu.Unlock()
-	t := conduits.Ticket{Slot: w.waiting.Add(b)}
 	w.armed.Add(1)
 	t.Seq = w.seq.Load()
 	return t
@@ -85,18 +82,14 @@ func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
 
 // Disarm takes it back.
 func (w *waiter) Disarm(t conduits.Ticket) {
-	w.waitMu.Lock()
 	w.waiting.Remove(t.Slot)
+	w.waitMu.Lock()
 	w.armed.Add(-1)
 	w.waitMu.Unlock()
 }
 
 // Waiting lists the reasons of the goroutines that sleep.
-func (w *waiter) Waiting() []conduits.Blocked {
-	w.waitMu.Lock()
-	defer w.waitMu.Unlock()
-	return w.waiting.All()
-}
+func (w *waiter) Waiting() []conduits.Blocked { return w.waiting.All() }
 
 // sleep returns when something has come that t has not seen. One of the sleepers waits
 // for datagrams and for the engine's next deadline, and returns then, to poll; the
