@@ -16,22 +16,14 @@ func TestBatch(t *testing.T) {
 		for _, ranks := range []int{1, 2, 5} {
 			t.Run(fmt.Sprint(conduit, ranks), func(t *testing.T) {
 				err := Run(Config{Ranks: ranks, Conduit: conduit}, func(n *Node) error {
-					b, err := NewBatch(n, "sums", func(n *Node, source int, q [3]uint16) uint64 {
+					b := Must(NewBatch(n, "sums", func(n *Node, source int, q [3]uint16) uint64 {
 						return uint64(n.Rank())<<48 | uint64(source)<<32 | uint64(q[0])
-					})
-					if err != nil {
-						return err
-					}
+					}))
 					for _, asked := range []int{0, 1, 3000} {
 						for i := range asked {
-							if err := b.Ask(i*i%ranks, [3]uint16{uint16(i)}); err != nil {
-								return err
-							}
+							n.Must(b.Ask(i*i%ranks, [3]uint16{uint16(i)}))
 						}
-						got, err := b.Answers()
-						if err != nil {
-							return err
-						}
+						got := Must(b.Answers())
 						if len(got) != asked {
 							return fmt.Errorf("%d answers to %d questions", len(got), asked)
 						}
@@ -81,25 +73,17 @@ func TestArrayTogether(t *testing.T) {
 				return err
 			}
 			idx, values := list(n.Rank())
-			if err := AddAll(n, a, idx, values); err != nil {
-				return err
-			}
+			n.Must(AddAll(n, a, idx, values))
 			got := make([]int64, len(idx))
-			if err := a.GetAll(n, idx, got); err != nil {
-				return err
-			}
+			n.Must(a.GetAll(n, idx, got))
 			for k, i := range idx {
 				if got[k] != want[i] {
 					return fmt.Errorf("rank %d: element %d is %d, want %d", n.Rank(), i, got[k], want[i])
 				}
 				values[k] = int64(i) * 3
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
-			if err := a.PutAll(n, idx, values); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
+			n.Must(a.PutAll(n, idx, values))
 			for _, i := range idx {
 				if v, err := a.Get(n, i); err != nil || v != int64(i)*3 {
 					return fmt.Errorf("rank %d: element %d is %d (%v), want %d", n.Rank(), i, v, err, i*3)
@@ -108,12 +92,8 @@ func TestArrayTogether(t *testing.T) {
 			for k, i := range idx {
 				values[k] = int64(i) + 1
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
-			if err := a.UpdateAll(n, idx, values, func(old, v int64) int64 { return old + v*1000 }); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
+			n.Must(a.UpdateAll(n, idx, values, func(old, v int64) int64 { return old + v*1000 }))
 			for _, i := range idx {
 				if v, err := a.Get(n, i); err != nil || v != int64(i)*3+1000*int64(i+1)*times[i] {
 					return fmt.Errorf("rank %d: element %d is %d (%v) after %d updates", n.Rank(), i, v, err, times[i])

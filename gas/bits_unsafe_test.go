@@ -104,10 +104,7 @@ func TestSwapsOfPadding(t *testing.T) {
 }
 
 func swapsOfPadding(n *Node) error {
-	all, err := NewSlice[uint64](n, 2)
-	if err != nil {
-		return err
-	}
+	all := Must(NewSlice[uint64](n, 2))
 	p := all.On((n.Rank() + 1) % n.Size())
 	return errors.Join(
 		swaps[between](n, p, "bytes 1 to 3 of its 8", "between its fields Open and Count", "Pad [3]byte"),
@@ -154,10 +151,7 @@ func swapsOfFloats(n *Node, w Ptr[uint64]) error {
 // TestStrayRanks: a rank that no Ptr can name is not another one's, and is reported as it was given.
 func TestStrayRanks(t *testing.T) {
 	runN(t, 3, func(n *Node) error {
-		p, err := New[uint64](n)
-		if err != nil {
-			return err
-		}
+		p := Must(New[uint64](n))
 		for _, rank := range []int{
 			-1, -2, 3, maxRanks - 1, maxRanks, 1<<24 - 1, 1 << 24, 1<<24 + 1, 1 << 31, -1 << 31, 1 << 32, 1 << 40, 1<<40 + 1, 1 << 62,
 			math.MaxInt, math.MinInt,
@@ -191,9 +185,7 @@ func TestStrayRanks(t *testing.T) {
 				}
 			}
 		}
-		if err := n.Barrier(); err != nil { // the ranks of this process have one table
-			return err
-		}
+		n.Must(n.Barrier()) // the ranks of this process have one table
 		var all [numStrays + 5]Ptr[uint64]
 		for i := range all { // more than there is room for: none of them is a rank
 			all[i] = p.On(maxRanks + i)

@@ -58,9 +58,7 @@ func callsOnce(t *testing.T, conduit string) {
 	cfg := small(3)
 	cfg.Conduit = conduit
 	err := Run(cfg, func(n *Node) error {
-		if err := exchangeLetters(n); err != nil {
-			return err
-		}
+		n.Must(exchangeLetters(n))
 		const each = 20
 		for i := range each {
 			for k := range 3 {
@@ -70,9 +68,7 @@ func callsOnce(t *testing.T, conduit string) {
 					f = countTask
 				}
 				if k == 0 {
-					if err := f.Send(n, i%n.Size(), b); err != nil {
-						return err
-					}
+					n.Must(f.Send(n, i%n.Size(), b))
 				} else if v, err := f.Call(n, i%n.Size(), b); v != len(b) || err != nil {
 					return fmt.Errorf("%d bytes of %d: %w", v, len(b), err)
 				}
@@ -85,14 +81,10 @@ func callsOnce(t *testing.T, conduit string) {
 			}
 		}
 		c := countedCalls.Of(n)
-		if err := n.Wait(func() bool {
+		n.Must(n.Wait(func() bool {
 			return c[0].Load() >= want && c[1].Load() >= want && c[2].Load() >= want
-		}); err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		}))
+		n.Must(n.Barrier())
 		for k := range c {
 			if v := c[k].Load(); v != want {
 				return fmt.Errorf("%d calls of kind %d ran, %d were made", v, k, want)
@@ -121,16 +113,11 @@ func TestLargeValuesMoveOnce(t *testing.T) {
 					}
 					var before, s conduits.Stats
 					n.ep.Stats(&before)
-					got, err := f.Call(n, 1-n.Rank(), a)
-					if err != nil {
-						return err
-					}
+					got := Must(f.Call(n, 1-n.Rank(), a))
 					if got.Name != a.Name || !slices.EqualFunc(got.Rows, a.Rows, slices.Equal) || got.None != nil {
 						return errors.New("another value came back")
 					}
-					if err := n.Barrier(); err != nil {
-						return err
-					}
+					n.Must(n.Barrier())
 					if n.Neighbour(1 - n.Rank()) {
 						continue // it came in pieces
 					}
@@ -140,19 +127,14 @@ func TestLargeValuesMoveOnce(t *testing.T) {
 					}
 				}
 				// The last word of a result travels by itself.
-				if err := n.Wait(func() bool {
+				n.Must(n.Wait(func() bool {
 					l := n.big()
 					l.mu.Lock()
 					defer l.mu.Unlock()
 					return len(l.asked)+len(l.rooms)+len(l.given)+len(l.held)+len(l.comes) == 0
-				}); err != nil {
-					return err
-				}
+				}))
 				var s segment.ATUStats
-				atu, err := n.ep.ATU()
-				if err != nil {
-					return err
-				}
+				atu := Must(n.ep.ATU())
 				if atu.Stats(&s); s.Regions != 0 {
 					return fmt.Errorf("%d registrations are left", s.Regions)
 				}

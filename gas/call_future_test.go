@@ -47,18 +47,14 @@ func TestFutureCombinators(t *testing.T) {
 		if _, err := fs[2].WaitContext(ctx); !errors.Is(err, errEnough) {
 			return fmt.Errorf("the context's end: %w", err)
 		}
-		if err := open(2); err != nil {
-			return err
-		}
+		n.Must(open(2))
 		if i, _, err := WaitAny(fs...); i != 2 || err != nil {
 			return fmt.Errorf("WaitAny: %d, %w", i, err)
 		}
 		if i, _, err := WaitAny(fs...); i != -1 || wantErr(err, ErrBadArg, "Future 2 of 3", "taken twice") != nil {
 			return fmt.Errorf("WaitAny of one that was taken: %d, %w", i, err)
 		}
-		if err := errors.Join(open(1), open(0)); err != nil {
-			return err
-		}
+		n.Must(errors.Join(open(1), open(0)))
 		if v, err := WaitAll(fs[:2]...); len(v) != 2 || err != nil {
 			return fmt.Errorf("WaitAll: %v, %w", v, err)
 		}
@@ -66,36 +62,23 @@ func TestFutureCombinators(t *testing.T) {
 			return err
 		}
 		_, _, err = WaitAny[int]()
-		if err := wantErr(err, ErrBadArg, "no Future"); err != nil {
-			return err
-		}
+		n.Must(wantErr(err, ErrBadArg, "no Future"))
 		then := 0
 		for early := range 2 {
-			f, err := callRank.Go(n, 1, struct{}{})
-			if err != nil {
-				return err
-			}
+			f := Must(callRank.Go(n, 1, struct{}{}))
 			if early == 0 {
-				if err := n.Wait(f.Ready); err != nil {
-					return err
-				}
+				n.Must(n.Wait(f.Ready))
 			}
-			if err := f.Then(func(n *Node, r int, err error) {
+			n.Must(f.Then(func(n *Node, r int, err error) {
 				if r == 1 && err == nil {
 					_, err = callRank.Call(n, 1, struct{}{}) // it may wait
 				}
 				if err == nil {
 					then++
 				}
-			}); err != nil {
-				return err
-			}
-			if err := wantErr(f.Then(func(*Node, int, error) {}), ErrBadArg, "taken twice"); err != nil {
-				return err
-			}
-			if err := n.Wait(func() bool { return then > early }); err != nil {
-				return err
-			}
+			}))
+			n.Must(wantErr(f.Then(func(*Node, int, error) {}), ErrBadArg, "taken twice"))
+			n.Must(n.Wait(func() bool { return then > early }))
 		}
 		if n.calls.started() < n.calls.finished() {
 			return errors.New("more was handled than begun")
@@ -143,9 +126,7 @@ func transferFutures(n *Node) error {
 	src, dst := make([]int, count), make([]int, count)
 	src[count-1] = n.Rank() + 1
 	put := Must(n.Future(p.On(next).PutSliceNB(n, src)))
-	if _, err := put.Wait(); err != nil {
-		return err
-	}
+	Must(put.Wait())
 	if _, err := put.Wait(); !errors.Is(err, ErrBadArg) {
 		return fmt.Errorf("taken twice: %w", err)
 	}
@@ -167,14 +148,9 @@ func transferFutures(n *Node) error {
 
 	// One of several, one with a context, and one whose channel closes.
 	fs := []Future[struct{}]{Must(n.Future(p.On(next).GetSliceNB(n, dst))), Must(n.Future(p.On(next).PutNB(n, 5)))}
-	i, _, err := WaitAny(fs...)
-	if err != nil {
-		return err
-	}
+	i, _ := Must2(WaitAny(fs...))
 	done := fs[1-i].Done()
-	if _, err := fs[1-i].WaitContext(context.Background()); err != nil {
-		return err
-	}
+	Must(fs[1-i].WaitContext(context.Background()))
 	select {
 	case <-done:
 	default:

@@ -91,17 +91,13 @@ func tasksEverywhere(n *Node) error {
 		return err
 	}
 	for i := range 4 * n.Size() {
-		if err := callForward.Send(n, i%n.Size(), p); err != nil {
-			return err
-		}
+		n.Must(callForward.Send(n, i%n.Size(), p))
 	}
 	err = n.Wait(func() bool {
 		v, err := Load(n, p.On(n.Rank()))
 		return err != nil || v == int64(4*n.Size())
 	})
-	if err := errors.Join(err, n.Barrier()); err != nil {
-		return err
-	}
+	n.Must(errors.Join(err, n.Barrier()))
 	// A rank that waits for all in its barrier runs tasks for the others.
 	if n.Rank() == 0 {
 		return nil
@@ -145,10 +141,7 @@ func TestWorkers(t *testing.T) {
 		if err := Run(cfg, func(n *Node) error {
 			var fs []Future[int]
 			for range workers {
-				f, err := taskMeets.Go(n, (n.Rank()+1)%3, 0)
-				if err != nil {
-					return err
-				}
+				f := Must(taskMeets.Go(n, (n.Rank()+1)%3, 0))
 				fs = append(fs, f)
 			}
 			for _, f := range fs {
@@ -186,9 +179,7 @@ func TestWorkerFails(t *testing.T) {
 				return nil
 			}
 			defer close(failed)
-			if err := taskSpoils.Send(n, 1, exit); err != nil {
-				return err
-			}
+			n.Must(taskSpoils.Send(n, 1, exit))
 			return n.Wait(func() bool { return false })
 		})
 		want := "rank 1 failed: gas: panic on a goroutine of Config.Progress or Config.Workers: seven"
@@ -242,31 +233,19 @@ func TestTooManyTasks(t *testing.T) {
 	cfg := small(2)
 	cfg.Tasks = 3
 	err := Run(cfg, func(n *Node) error {
-		p, err := New[int64](n)
-		if err != nil {
-			return err
-		}
+		p := Must(New[int64](n))
 		for round := 0; n.Rank() == 0 && round < 2; round++ {
-			if err := Store(n, p.On(1), 0); err != nil {
-				return err
-			}
+			n.Must(Store(n, p.On(1), 0))
 			var fs []Future[int64]
 			for range 5 {
-				f, err := taskUntil.Go(n, 1, p)
-				if err != nil {
-					return err
-				}
+				f := Must(taskUntil.Go(n, 1, p))
 				fs = append(fs, f)
 			}
 			for _, f := range fs[3:] {
 				_, err := f.Wait()
-				if err := wantErr(err, ErrResource, "test.taskUntil", "rank 1 has 3 tasks", "Config.Tasks"); err != nil {
-					return err
-				}
+				n.Must(wantErr(err, ErrResource, "test.taskUntil", "rank 1 has 3 tasks", "Config.Tasks"))
 			}
-			if err := Store(n, p.On(1), 1); err != nil {
-				return err
-			}
+			n.Must(Store(n, p.On(1), 1))
 			n.Wake(1)
 			for i, f := range fs[:3] {
 				if _, err := f.Wait(); err != nil {
@@ -308,9 +287,7 @@ func TestBarrierTryRunsTasks(t *testing.T) {
 			}
 			return n.Barrier()
 		}
-		if err := n.BarrierNotify(); err != nil {
-			return err
-		}
+		n.Must(n.BarrierNotify())
 		for {
 			if done, err := n.BarrierTry(); done || err != nil {
 				return err
@@ -350,12 +327,8 @@ var taskQuiet = RegisterTask("test.quiet", func(*Call, struct{}) (struct{}, erro
 func TestTaskWithoutResult(t *testing.T) {
 	for _, debug := range []bool{false, true} {
 		if err := Run(Config{Ranks: 2, Debug: debug}, func(n *Node) error {
-			if _, err := taskQuiet.Call(n, 1-n.Rank(), struct{}{}); err != nil {
-				return err
-			}
-			if err := taskQuiet.Send(n, 1-n.Rank(), struct{}{}); err != nil {
-				return err
-			}
+			Must(taskQuiet.Call(n, 1-n.Rank(), struct{}{}))
+			n.Must(taskQuiet.Send(n, 1-n.Rank(), struct{}{}))
 			return n.Quiesce()
 		}); err != nil {
 			t.Errorf("debug %v: %v", debug, err)

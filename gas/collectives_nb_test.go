@@ -206,9 +206,7 @@ func TestCollectiveFutures(t *testing.T) {
 			}
 			// One that is left to Then, another that nothing waits for.
 			got := 0
-			if err := begin(5).Then(func(_ *Node, v []int, err error) { got = v[0] }); err != nil {
-				return err
-			}
+			n.Must(begin(5).Then(func(_ *Node, v []int, err error) { got = v[0] }))
 			begin(6)
 			if err := n.Wait(func() bool { return got != 0 }); err != nil || got != 15 {
 				return fmt.Errorf("then %d: %w", got, err)
@@ -225,10 +223,7 @@ func TestCollectiveFutureInSelect(t *testing.T) {
 	cfg := small(2)
 	cfg.Progress = true
 	if err := Run(cfg, func(n *Node) error {
-		f, err := AllGatherNB(n, []int{n.rank}, make([]int, n.size))
-		if err != nil {
-			return err
-		}
+		f := Must(AllGatherNB(n, []int{n.rank}, make([]int, n.size)))
 		<-f.Done()
 		if all, err := f.Wait(); err != nil || fmt.Sprint(all) != "[0 1]" {
 			return fmt.Errorf("%v: %w", all, err)
@@ -243,23 +238,16 @@ func TestCollectiveFutureInSelect(t *testing.T) {
 func TestCollectiveWaitGivesUp(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
 		if n.rank == 1 {
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 		}
-		f, err := AllReduceNB(n, []int{n.rank + 1}, Sum)
-		if err != nil {
-			return err
-		}
+		f := Must(AllReduceNB(n, []int{n.rank + 1}, Sum))
 		if n.rank == 0 {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(errTest)
 			if _, err := f.WaitContext(ctx); !errors.Is(err, errTest) || !strings.Contains(err.Error(), "collective call") {
 				return fmt.Errorf("given up: %w", err)
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 		}
 		if v, err := f.Wait(); err != nil || v[0] != 3 {
 			return fmt.Errorf("%v: %w", v, err)

@@ -228,9 +228,7 @@ func TestLargeCollectives(t *testing.T) {
 	runN(t, 3, func(n *Node) error {
 		for i, kind := range []int{1, 3, 5} {
 			s := step{kind: kind, root: i, length: 300_000, seed: 11}
-			if err := s.run(n); err != nil {
-				return err
-			}
+			n.Must(s.run(n))
 		}
 		return nil
 	})
@@ -277,9 +275,7 @@ func testBarrierAgainst(t *testing.T, conduit string) {
 				cfg.Conduit = conduit
 				if err := Run(cfg, func(n *Node) error {
 					if n.rank == who {
-						if err := meet(n); err != nil {
-							return err
-						}
+						n.Must(meet(n))
 						if _, err := AllGather(n, [3]int{}); !errors.Is(err, ErrBadArg) {
 							return fmt.Errorf("%s against %s, then AllGather: %v", name, a.name, err)
 						}
@@ -412,14 +408,8 @@ func TestCollectivesDoNotAllocate(t *testing.T) {
 
 func ExampleAllReduce() {
 	err := Run(Config{Ranks: 4}, func(n *Node) error {
-		total, err := AllReduce(n, n.Rank()+1, Sum)
-		if err != nil {
-			return err
-		}
-		largest, err := AllReduce(n, float64(n.Rank())/2, Max)
-		if err != nil {
-			return err
-		}
+		total := Must(AllReduce(n, n.Rank()+1, Sum))
+		largest := Must(AllReduce(n, float64(n.Rank())/2, Max))
 		if n.Rank() == 2 {
 			fmt.Println(total, largest)
 		}
@@ -441,10 +431,7 @@ func ExampleBroadcast() {
 		if n.Rank() == 0 {
 			s = settings{Width: 640, Height: 480, Scale: 0.5} // read from a file, say
 		}
-		s, err := Broadcast(n, 0, s)
-		if err != nil {
-			return err
-		}
+		s = Must(Broadcast(n, 0, s))
 		if n.Rank() == 2 {
 			fmt.Println(s)
 		}
@@ -460,10 +447,7 @@ func ExampleExclusiveScan() {
 	err := Run(Config{Ranks: 4}, func(n *Node) error {
 		// Each rank has some lines; where does its first one go?
 		lines := 10 * (n.Rank() + 1)
-		first, err := ExclusiveScan(n, lines, Sum)
-		if err != nil {
-			return err
-		}
+		first := Must(ExclusiveScan(n, lines, Sum))
 		all, err := Gather(n, 0, first)
 		if n.Rank() == 0 {
 			fmt.Println(all)

@@ -51,10 +51,7 @@ func TestMemoryGivenBack(t *testing.T) {
 				t.Helper()
 				cfg := Config{Ranks: c.ranks, Conduit: c.conduit, SegmentSize: size / uint64(c.ranks), Large: c.large}
 				if err := Run(cfg, func(n *Node) error {
-					p, err := New[uint64](n)
-					if err != nil {
-						return err
-					}
+					p := Must(New[uint64](n))
 					nodes[n.Rank()], ptrs[n.Rank()] = n, p
 					return p.On((n.Rank()+1)%n.Size()).Put(n, 1)
 				}); err != nil {

@@ -81,10 +81,7 @@ func TestFlagsAgainstModel(t *testing.T) {
 func TestFlags(t *testing.T) {
 	const rounds, length = 12, 5
 	everywhere(t, small(4), func(n *Node) error {
-		data, err := NewSlice[uint32](n, n.Size()*length)
-		if err != nil {
-			return err
-		}
+		data := Must(NewSlice[uint32](n, n.Size()*length))
 		base, err := NewSlice[uint64](n, n.Size())
 		if err != nil {
 			return err
@@ -162,10 +159,7 @@ func TestFlags(t *testing.T) {
 
 func TestFlagsRefuse(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
-		p, err := NewSlice[uint64](n, 4)
-		if err != nil {
-			return err
-		}
+		p := Must(NewSlice[uint64](n, 4))
 		mine, other := p.On(n.Rank()), p.On(1-n.Rank())
 		odd := Ptr[uint64]{w: mine.w + 4}
 		for what, err := range map[string]error{
@@ -212,10 +206,7 @@ func TestFlagsPeerDies(t *testing.T) {
 			cfg := small(2)
 			cfg.Conduit = conduit
 			err := Run(cfg, func(n *Node) error {
-				p, err := NewSlice[uint64](n, 2)
-				if err != nil {
-					return err
-				}
+				p := Must(NewSlice[uint64](n, 2))
 				if n.Rank() == 1 {
 					return errTest
 				}

@@ -20,32 +20,15 @@ func TestLocksWithoutDirectAccess(t *testing.T) {
 	cfg := small(size)
 	cfg.Conduit = "hidden"
 	if err := Run(cfg, func(n *Node) error {
-		l, err := NewLock(n)
-		if err != nil {
-			return err
-		}
-		sum, err := New[uint64](n)
-		if err != nil {
-			return err
-		}
+		l := Must(NewLock(n))
+		sum := Must(New[uint64](n))
 		at := sum.On(0)
 		for range rounds {
-			if err := l.Lock(n); err != nil {
-				return err
-			}
-			v, err := at.Get(n)
-			if err != nil {
-				return err
-			}
-			if err := at.Put(n, v+1); err != nil {
-				return err
-			}
-			if err := l.Unlock(n); err != nil {
-				return err
-			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(l.Lock(n))
+			v := Must(at.Get(n))
+			n.Must(at.Put(n, v+1))
+			n.Must(l.Unlock(n))
+			n.Must(n.Barrier())
 		}
 		if v, err := at.Get(n); err != nil || v != size*rounds {
 			t.Errorf("rank %d: sum %d, %v", n.Rank(), v, err)

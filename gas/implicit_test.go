@@ -124,9 +124,7 @@ func checkImplicit[T Integer](t *testing.T, n *Node, gen *rapid.Generator[T]) er
 
 func TestImplicit(t *testing.T) {
 	everywhere(t, small(3), func(n *Node) error {
-		if err := checkImplicit(t, n, rapid.Uint64()); err != nil {
-			return err
-		}
+		n.Must(checkImplicit(t, n, rapid.Uint64()))
 		return checkImplicit(t, n, rapid.Int32())
 	})
 }
@@ -139,34 +137,19 @@ func TestImplicitTogether(t *testing.T) {
 	cfg := small(3)
 	cfg.Lanes = 2
 	everywhere(t, cfg, func(n *Node) error {
-		sum, err := New[float64](n)
-		if err != nil {
-			return err
-		}
-		slots, err := NewSlice[triple](n, n.Size())
-		if err != nil {
-			return err
-		}
-		l, err := n.Lane()
-		if err != nil {
-			return err
-		}
+		sum := Must(New[float64](n))
+		slots := Must(NewSlice[triple](n, n.Size()))
+		l := Must(n.Lane())
 		for i := range times {
 			for _, m := range []*Node{n, l} {
-				if err := AddNBI(m, sum.On(i%n.Size()), 0.5); err != nil {
-					return err
-				}
+				n.Must(AddNBI(m, sum.On(i%n.Size()), 0.5))
 			}
 		}
 		var all []triple
 		for r := range n.Size() {
-			if err := slots.On(r).Add(n.Rank()).PutNBI(n, triple{uint32(n.Rank()), 7, uint32(r)}); err != nil {
-				return err
-			}
+			n.Must(slots.On(r).Add(n.Rank()).PutNBI(n, triple{uint32(n.Rank()), 7, uint32(r)}))
 		}
-		if err := errors.Join(n.SyncImplicit(), l.SyncImplicit(), l.Free(), n.Barrier()); err != nil {
-			return err
-		}
+		n.Must(errors.Join(n.SyncImplicit(), l.SyncImplicit(), l.Free(), n.Barrier()))
 		for r := range n.Size() {
 			v, err := sum.On(r).Get(n)
 			if err != nil || v != float64(times*2*n.Size())/2/float64(n.Size()) {

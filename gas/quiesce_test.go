@@ -24,9 +24,7 @@ func TestQuiesceStandsStill(t *testing.T) {
 				n.Poll()
 			})
 			// Which leaves the deferred function to the other goroutine.
-			if err := conduits.Wait(n.Layers().Conduit, nil, func() bool { return begun }); err != nil {
-				return err
-			}
+			n.Must(conduits.Wait(n.Layers().Conduit, nil, func() bool { return begun }))
 		}
 		return n.Quiesce()
 	})

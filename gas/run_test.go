@@ -153,10 +153,7 @@ func TestForgottenHandle(t *testing.T) {
 		cfg := small(2)
 		cfg.Debug = debug
 		err := Run(cfg, func(n *Node) error {
-			p, err := NewSlice[int](n, 2)
-			if err != nil {
-				return err
-			}
+			p := Must(NewSlice[int](n, 2))
 			kept, err := p.PutNB(n, 1)
 			if err == nil {
 				err = n.Sync(kept)
@@ -189,20 +186,11 @@ func TestForgottenHandle(t *testing.T) {
 
 func TestBarrierMisuse(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
-		if err := wantErr(n.BarrierWait(), ErrNotReady); err != nil {
-			return err
-		}
-		if err := n.BarrierNotify(); err != nil {
-			return err
-		}
-		if err := wantErr(n.BarrierNotify(), ErrNotReady); err != nil {
-			return err
-		}
+		n.Must(wantErr(n.BarrierWait(), ErrNotReady))
+		n.Must(n.BarrierNotify())
+		n.Must(wantErr(n.BarrierNotify(), ErrNotReady))
 		for {
-			done, err := n.BarrierTry()
-			if err != nil {
-				return err
-			}
+			done := Must(n.BarrierTry())
 			if done {
 				break
 			}
@@ -252,28 +240,15 @@ func TestNodeHasItsLayers(t *testing.T) {
 	}}}
 	if err := Run(cfg, func(n *Node) error {
 		other := 1 - n.Rank()
-		if err := n.Layers().AM.RequestShort(other, 200, uint32(100+other)); err != nil {
-			return err
-		}
-		if err := n.Wait(func() bool { return got[n.Rank()].Load() != 0 }); err != nil {
-			return err
-		}
+		n.Must(n.Layers().AM.RequestShort(other, 200, uint32(100+other)))
+		n.Must(n.Wait(func() bool { return got[n.Rank()].Load() != 0 }))
 		if v := got[n.Rank()].Load(); v != uint32(100+n.Rank()) {
 			return fmt.Errorf("got %d", v)
 		}
-		p, err := New[uint64](n)
-		if err != nil {
-			return err
-		}
-		if err := n.Layers().Extended.PutValue(other, p.NLA(), 77, 8); err != nil {
-			return err
-		}
-		if err := n.Layers().Barriers.Notify(5, 0); err != nil {
-			return err
-		}
-		if err := n.Layers().Barriers.Wait(5, 0); err != nil {
-			return err
-		}
+		p := Must(New[uint64](n))
+		n.Must(n.Layers().Extended.PutValue(other, p.NLA(), 77, 8))
+		n.Must(n.Layers().Barriers.Notify(5, 0))
+		n.Must(n.Layers().Barriers.Wait(5, 0))
 		if v, err := p.Get(n); err != nil || v != 77 {
 			return fmt.Errorf("%d, %v", v, err)
 		}
@@ -302,17 +277,11 @@ func TestNonBlocking(t *testing.T) {
 		cfg := small(2)
 		cfg.Debug = debug
 		if err := Run(cfg, func(n *Node) error {
-			p, err := NewSlice[[3]uint16](n, 100)
-			if err != nil {
-				return err
-			}
+			p := Must(NewSlice[[3]uint16](n, 100))
 			other := p.On(1 - n.Rank())
 			var hs []Handle
 			for i := range 50 {
-				h, err := other.Add(i).PutNB(n, [3]uint16{uint16(i), 1, uint16(n.Rank())})
-				if err != nil {
-					return err
-				}
+				h := Must(other.Add(i).PutNB(n, [3]uint16{uint16(i), 1, uint16(n.Rank())}))
 				hs = append(hs, h)
 			}
 			src := make([][3]uint16, 50)
@@ -336,25 +305,13 @@ func TestNonBlocking(t *testing.T) {
 					return fmt.Errorf("synchronized twice: %w", err)
 				}
 			}
-			if err := n.SyncAll(hs); err != nil {
-				return err
-			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.SyncAll(hs))
+			n.Must(n.Barrier())
 			dst := make([][3]uint16, 99)
-			h, err = p.Add(1).GetSliceNB(n, dst)
-			if err != nil {
-				return err
-			}
+			h = Must(p.Add(1).GetSliceNB(n, dst))
 			var first [3]uint16
-			h1, err := p.GetNB(n, &first)
-			if err != nil {
-				return err
-			}
-			if err := errors.Join(n.Sync(h), n.Sync(h1)); err != nil {
-				return err
-			}
+			h1 := Must(p.GetNB(n, &first))
+			n.Must(errors.Join(n.Sync(h), n.Sync(h1)))
 			for i, v := range append([][3]uint16{first}, dst...) {
 				if want := ([3]uint16{uint16(i), uint16(1 + i/50), uint16(1 - n.Rank())}); v != want {
 					return fmt.Errorf("element %d is %v, want %v", i, v, want)

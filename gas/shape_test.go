@@ -110,13 +110,8 @@ func TestShapes(t *testing.T) {
 
 func TestShapesRefuse(t *testing.T) {
 	everywhere(t, small(2), func(n *Node) error {
-		p, err := NewSlice[uint32](n, 10)
-		if err != nil {
-			return err
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
+		p := Must(NewSlice[uint32](n, 10))
+		n.Must(n.Barrier())
 		s, one := make([]uint32, 10), []uint32{9}
 		q := p.On(1 - n.Rank())
 		end := q.Add(1<<18 - int(q.Offset())/4) // behind the segment
@@ -157,19 +152,13 @@ func TestShapesRefuse(t *testing.T) {
 func TestShapesRegistered(t *testing.T) {
 	everywhere(t, small(2), func(n *Node) error {
 		mine := make([]uint64, 100)
-		p, err := Register(n, mine)
-		if err != nil {
-			return err
-		}
-		all, err := AllGather(n, p)
-		if err != nil {
-			return err
-		}
+		p := Must(Register(n, mine))
+		all := Must(AllGather(n, p))
 		q := all[1-n.Rank()]
 		var got [4]uint64
 		idx := []int{99, 3, 50, 7}
 		r := Shape{Count: 2, Len: 2, Remote: 30}
-		err = errors.Join(
+		err := errors.Join(
 			q.PutShape(n, []uint64{1, 2, 3, 4}, Shape{Index: idx}),
 			q.Add(10).PutShape(n, []uint64{5, 6, 7, 8}, r),
 			q.GetShape(n, got[:], Shape{Index: []int{7, 99, 10, 41}}))

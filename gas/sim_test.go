@@ -94,10 +94,7 @@ func TestSimulatedPlaces(t *testing.T) {
 		const length = 5000 // words: two pages or three of each bucket, and some buckets
 		err = gas.Run(gas.Config{Ranks: 3, Conduit: name, SegmentSize: 4096, PinBucket: 8192, Pinnable: 10 * 8192, PinLocal: 2 * 8192}, func(n *gas.Node) error {
 			mem := make([]uint64, length+512)
-			p, err := gas.Register(n, mem[off:off+length])
-			if err != nil {
-				return err
-			}
+			p := gas.Must(gas.Register(n, mem[off:off+length]))
 			all, err := gas.AllGather(n, p)
 			if err != nil {
 				return err
@@ -114,9 +111,7 @@ func TestSimulatedPlaces(t *testing.T) {
 					return err
 				}
 			}
-			if err := n.Barrier(); err != nil {
-				return err
-			}
+			n.Must(n.Barrier())
 			return gas.Free(n, p)
 		})
 		if err = errors.Join(err, j.Flush()); err != nil {

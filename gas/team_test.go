@@ -100,10 +100,7 @@ func TestHostTeam(t *testing.T) {
 		cfg := small(5)
 		cfg.Conduit = conduit
 		if err := Run(cfg, func(n *Node) error {
-			h, err := n.HostTeam()
-			if err != nil {
-				return err
-			}
+			h := Must(n.HostTeam())
 			for r := range n.Size() {
 				if _, ok := h.Of(r); ok != (n.Neighbour(r) || r == n.rank) {
 					return fmt.Errorf("rank %d in the team of %d: %v", r, n.rank, ok)

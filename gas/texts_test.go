@@ -142,14 +142,8 @@ func TestRefusalTexts(t *testing.T) {
 // where that is, whether the owner was asked, makes it, or its tables are read.
 func TestBeyondRegistered(t *testing.T) {
 	everywhere(t, Config{Ranks: 2, SegmentSize: 1 << 20}, func(n *Node) error {
-		p, err := Register(n, make([]int64, 1000))
-		if err != nil {
-			return err
-		}
-		all, err := AllGather(n, p)
-		if err != nil {
-			return err
-		}
+		p := Must(Register(n, make([]int64, 1000)))
+		all := Must(AllGather(n, p))
 		last := all[1-n.rank].Add(998)
 		over := func(want string) {
 			t.Helper()
@@ -159,9 +153,7 @@ func TestBeyondRegistered(t *testing.T) {
 		}
 		over("what is exposed there ends before " + all[1-n.rank].Add(1000).NLA().String())
 		for range 8 { // until there is a firehose
-			if _, err := last.Get(n); err != nil {
-				return err
-			}
+			Must(last.Get(n))
 		}
 		over("is mapped")
 		if err := wantErr(p.Add(998).GetSlice(n, make([]int64, 4)), ErrFault, "ends before "+p.Add(1000).NLA().String()); err != nil {
