@@ -43,7 +43,7 @@ func TestLibraryCalls(t *testing.T) {
 	b.WriteString(headers + "long sink;\n")
 	n := 0
 	for _, s := range u.Syms {
-		if s.Storage != front.Function || !s.Header || s.Defined || s.Name == "__upc_va_start" {
+		if s.Storage != front.Function || !s.Header || s.Defined || s.Name == "__upc_va_start" || s.Name == "__upc_setjmp" {
 			continue
 		}
 		n++

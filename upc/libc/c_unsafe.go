@@ -34,6 +34,9 @@ type C struct {
 	environ  **int8
 	calendar unsafe.Pointer // what gmtime gives, and then asctime
 	atexit   []func()
+	frames   uint64                    // calls of functions with setjmp so far
+	live     []uint64                  // of which these have not returned
+	jump     *jump                     // of longjmp, if it is under way
 	handlers *conc.Map[int32, handler] // which signals read that are handled beside the thread
 }
 

@@ -115,6 +115,9 @@ type LabelInfo struct {
 	at jump
 }
 
+// Landing is where setjmp returns to again: a label, and the variable that has what it returns.
+type Landing struct{ At, Value *Node }
+
 // Storage is where a symbol lives.
 type Storage uint8
 
@@ -151,10 +154,12 @@ type Sym struct {
 	Params []*Sym
 	Locals []*Sym
 	Gotos  bool // of a Function: it has labels that are used
-	Calls  bool // it calls functions
-	Stack  bool // of a Function: it calls alloca
-	Header bool // declared by a header of the compiler, or as one declares it
-	Def    *Sym // the definition of a Function that is used, once the program is linked
+	// Landings are the places of a Function behind its calls of setjmp.
+	Landings []Landing
+	Calls    bool // it calls functions
+	Stack    bool // of a Function: it calls alloca
+	Header   bool // declared by a header of the compiler, or as one declares it
+	Def      *Sym // the definition of a Function that is used, once the program is linked
 
 	implicit bool // a Function that was called before it was declared
 

@@ -329,8 +329,12 @@ func (p *parser) call(f *Node, at Pos) *Node {
 		}
 	}
 	n := p.arguments(f, args, name, at)
-	if !bad(n) {
-		p.suspect(n)
+	if bad(n) {
+		return n
+	}
+	p.suspect(n)
+	if callee(n) == "__upc_setjmp" {
+		return landing(p, n)
 	}
 	return n
 }

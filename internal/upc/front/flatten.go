@@ -34,6 +34,25 @@ func into(p *parser, path []*Node, at Pos, what string) {
 	}
 }
 
+// landing is the value of n, a call of setjmp, which stands before the statement that is read: a longjmp leads to the label behind it.
+func landing(p *parser, n *Node) *Node {
+	if p.fn == nil || len(p.path) == 0 || p.path[len(p.path)-1].Op != Block || p.heads > 0 {
+		p.errorf(n.Pos, "not supported: setjmp in the head of a loop, or in a statement without braces around it")
+		return p.broken(n.Pos)
+	}
+	into(p, p.path, n.Pos, "a longjmp to setjmp")
+	k := len(p.fn.Landings) + 1
+	s := &Sym{Name: "jumped" + strconv.Itoa(k), Pos: n.Pos, Type: tyInt, Storage: Local, Func: p.fn, Used: true, Reads: 1}
+	p.fn.Locals = append(p.fn.Locals, s)
+	v := p.variable(s, n.Pos)
+	l := &Node{Op: Label, Pos: n.Pos} // which flatten names
+	p.fn.Landings = append(p.fn.Landings, Landing{l, v})
+	n.List[1] = number(int64(k), tyInt, n.Pos)
+	set := p.assign(v, n, n.Pos, "initialization")
+	p.before = append(p.before, &Node{Op: Expr, Pos: n.Pos, L: set}, l)
+	return v
+}
+
 // modified is the variables in scope with types whose lengths are computed.
 func modified(p *parser) (all []*Sym) {
 	for _, s := range p.scopes {
@@ -84,6 +103,19 @@ type flattener struct {
 	cases map[*Node]*LabelInfo // of a switch that is flattened
 	// leave and again are where break and continue of a loop or switch that is flattened lead to.
 	leave, again *LabelInfo
+}
+
+// flatten is the body of the function that has been read.
+func flatten(p *parser) {
+	if len(p.flat) == 0 {
+		return
+	}
+	p.fn.Gotos = true
+	f := flattener{p: p, cases: map[*Node]*LabelInfo{}}
+	for _, l := range p.fn.Landings {
+		*l.At = *labelled(f.label(l.At.Pos), l.At.Pos)
+	}
+	p.fn.Body.List = f.list(p.fn.Body.List)
 }
 
 // label is a new label of the function.

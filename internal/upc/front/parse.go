@@ -83,6 +83,7 @@ type parser struct {
 	flat       map[*Node]bool // statements of the function that something jumps into
 	loops      int
 	switches   []jump
+	heads      int // 1 in the head of a loop
 	foralls    []*Node
 	longDouble bool            // the file has been warned of it
 	pack       []int64         // what #pragma pack allows of alignments, innermost last; 0 for any
@@ -1540,10 +1541,6 @@ func (p *parser) function(d specs, t *Type, name token) {
 	p.pop()
 	p.mem = mem
 	land(p)
-	if len(p.flat) > 0 {
-		s.Gotos = true
-		f := flattener{p: p, cases: map[*Node]*LabelInfo{}}
-		s.Body.List = f.list(s.Body.List)
-	}
+	flatten(p)
 	p.fn = nil
 }

@@ -89,15 +89,18 @@ func (p *parser) statement() *Node {
 		p.i++
 		n.Op = If
 		n.L = p.condition()
+		before := flush(p)
 		n.R = p.body(n)
 		if p.accept("else") {
 			n.C = p.body(&Node{Op: Empty, C: n})
 		}
-		return n
+		return preceded(p, before, n)
 	case "while":
 		p.i++
 		n.Op = While
+		p.heads++
 		n.L = p.condition()
+		p.heads--
 		p.loops++
 		p.leaves++
 		n.R = p.body(n)
@@ -113,7 +116,9 @@ func (p *parser) statement() *Node {
 		p.leaves--
 		p.loops--
 		p.expect("while")
+		p.heads++
 		n.L = p.condition()
+		p.heads--
 		p.expect(";")
 		return n
 	case "for", "upc_forall":
@@ -132,11 +137,12 @@ func (p *parser) statement() *Node {
 		if !p.at("{") {
 			p.flat[n] = true
 		}
+		before := flush(p)
 		p.leaves++
 		n.R = p.body(n)
 		p.leaves--
 		p.switches = p.switches[:len(p.switches)-1]
-		return n
+		return preceded(p, before, n)
 	case "case", "default":
 		return p.caseLabel()
 	case "break":
@@ -206,7 +212,7 @@ func (p *parser) statement() *Node {
 		if k := len(p.switches); k > 0 && (p.at("case") || p.at("default")) {
 			p.flat[p.switches[k-1].n] = true
 		}
-		n.R = p.statement()
+		n.R = behind(p)
 		return n
 	}
 	return p.expressionStatement()
@@ -251,8 +257,23 @@ func (p *parser) caseLabel() *Node {
 	s.n.List = append(s.n.List, n)
 	if inside := p.path[len(s.path):]; len(inside) != 2 || inside[1].Op != Block {
 		if into(p, inside, t.pos, "a case label"); !p.at("}") {
-			n.R = p.statement()
+			n.R = behind(p)
 		}
+	}
+	return n
+}
+
+// behind reads the statement behind a label.
+func behind(p *parser) *Node {
+	n := p.statement()
+	return preceded(p, flush(p), n)
+}
+
+// preceded is n behind the statements that have to stand before it.
+func preceded(p *parser, before []*Node, n *Node) *Node {
+	if len(before) > 0 {
+		n = &Node{Op: Block, Pos: n.Pos, List: append(before, n)}
+		p.flat[n] = true
 	}
 	return n
 }
@@ -289,6 +310,7 @@ func (p *parser) loop() *Node {
 	p.push()
 	p.path = append(p.path, n)
 	p.expect("(")
+	p.heads++
 	switch {
 	case p.accept(";"):
 	case p.startsType(p.tok()):
@@ -339,6 +361,7 @@ func (p *parser) loop() *Node {
 		p.foralls = append(p.foralls, n)
 	}
 	p.expect(")")
+	p.heads--
 	p.loops++
 	leaves := p.leaves
 	if p.leaves++; n.Op == Forall {

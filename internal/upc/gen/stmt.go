@@ -49,6 +49,9 @@ func (g *gen) variable(s *front.Sym) exp {
 	return ir.Name(s.Go)
 }
 
+// result is what a function that calls setjmp returns.
+var result = ir.Name("result_")
+
 // function is a function's definition.
 func (g *gen) function(s *front.Sym, c *ir.Code) {
 	g.fn, g.temps, g.hoist, g.line = s, 0, nil, front.Pos{}
@@ -103,6 +106,12 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 			}
 		}
 	}
+	for i, l := range s.Landings {
+		g.labels[l.At.Target] = true
+		g.emit(ir.When(ir.Op(ir.Name("place_"), "==", num(int64(i+1))), ir.Block{
+			ir.Set(underway, ir.Name("forall_")), ir.Set(g.place(l.Value), ir.Name("value_")), ir.Keyword("goto " + ident(l.At.Str)),
+		}, nil))
+	}
 	_, terms := g.block(s.Body)
 	anew := false
 	for l, jumped := range g.labels {
@@ -114,7 +123,7 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 		g.function(s, c)
 		return
 	}
-	if t := s.Type.Elem; !terms && t.Kind != front.Void {
+	if t := s.Type.Elem; !terms && t.Kind != front.Void && s.Landings == nil {
 		v := zero(t)
 		if t.Kind == front.Struct || t.Kind == front.Union {
 			v = ir.Literals(g.goType(t))
@@ -136,9 +145,24 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	c.Printf("// %s is %s at %v.\nfunc %s", s.Go, s.Name, at(s.Pos), s.Go)
 	c.Params(g.params(s.Type, names), g.result(s.Type))
 	c.WriteString(" {\n")
-	for _, b := range []ir.Block{head, top, body} {
+	for _, b := range []ir.Block{head, top} {
 		c.Print(b)
 	}
+	if s.Landings == nil {
+		c.Print(body)
+		c.WriteString("}\n")
+		return
+	}
+	c.Packages |= ir.LibC
+	var returns ir.Block
+	if t := s.Type.Elem; t.Kind != front.Void {
+		c.Print(ir.Block{ir.Declare(result, g.goType(t), exp{})})
+		returns = ir.Block{ir.Keyword("return", result)}
+	}
+	c.WriteString("forall_ := upc.forall\nlibc.Catch(&upc.c, func(frame_ uint64, place_, value_ int32) {\n")
+	c.Print(body)
+	c.WriteString("})\n")
+	c.Print(returns)
 	c.WriteString("}\n")
 }
 
@@ -302,6 +326,8 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		case n.L.Type.Kind == front.Void:
 			g.discard(n.L)
 			g.emit(ir.Keyword("return"))
+		case len(g.fn.Landings) > 0:
+			g.emit(ir.Set(result, g.direct(n.L)), ir.Keyword("return"))
 		default:
 			g.emit(ir.Keyword("return", g.direct(n.L)))
 		}
