@@ -21,6 +21,13 @@ var (
 )
 
 // PeerError names a rank that failed, and why.
+//
+//	type PeerError struct {
+//		Rank int    // the rank that failed; negative: none in particular
+//		Op   string // what the caller was doing, such as "request short" or "barrier"
+//		Err  error  // why: how the rank ended, as far as is known
+//		Own  bool   // Rank is the rank that has the error: others have declared it failed
+//	}
 type PeerError = errs.PeerError
 
 // HandlerID is an index into the handler table.

@@ -21,10 +21,21 @@ var (
 )
 
 // PeerError names a rank that failed, and why.
+//
+//	type PeerError struct {
+//		Rank int    // the rank that failed; negative: none in particular
+//		Op   string // what the caller was doing, such as "request short" or "barrier"
+//		Err  error  // why: how the rank ended, as far as is known
+//		Own  bool   // Rank is the rank that has the error: others have declared it failed
+//	}
 type PeerError = errs.PeerError
 
 // ExitError is what a rank fails with, by Endpoint.Fail, to end the job with a
 // status of its choice, 0 included: the first counts, as of all failures.
+//
+//	type ExitError struct {
+//		Code int // the job's exit status, 0 to 255
+//	}
 type ExitError = errs.ExitError
 
 // Class is the message type tag that separates requests from replies.

@@ -27,10 +27,21 @@ var (
 
 // PeerError is the error of an operation that needs a rank which died, failed or
 // left early.
+//
+//	type PeerError struct {
+//		Rank int    // the rank that failed; negative: none in particular
+//		Op   string // what the caller was doing, such as "request short" or "barrier"
+//		Err  error  // why: how the rank ended, as far as is known
+//		Own  bool   // Rank is the rank that has the error: others have declared it failed
+//	}
 type PeerError = errs.PeerError
 
 // ExitError is the status of a job that a rank has ended by Node.Exit: errors.As
 // finds it in what Run and the operations of all ranks return.
+//
+//	type ExitError struct {
+//		Code int // the job's exit status, 0 to 255
+//	}
 type ExitError = errs.ExitError
 
 // RankError is the error of Run: which rank failed first, and how.

@@ -414,3 +414,30 @@ func TestMisplaced(t *testing.T) {
 		}
 	}
 }
+
+// TestAliases: go doc shows nothing of an alias but its comment, so those of the errors that
+// programs take apart have the fields as they are declared.
+func TestAliases(t *testing.T) {
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	declared := read("internal/errs/errs.go") + read("internal/errs/exit.go")
+	for _, c := range []struct{ file, name string }{
+		{"gas/errors.go", "PeerError"},
+		{"gas/errors.go", "ExitError"},
+		{"conduits/conduits.go", "PeerError"},
+		{"conduits/conduits.go", "ExitError"},
+		{"am/am.go", "PeerError"},
+	} {
+		_, fields, _ := strings.Cut(declared, "type "+c.name+" struct {\n")
+		fields, _, ok := strings.Cut(fields, "}")
+		want := "//\ttype " + c.name + " struct {\n//\t" + strings.TrimSuffix(strings.ReplaceAll(fields, "\n", "\n//\t"), "//\t") + "//\t}\ntype " + c.name + " = "
+		if !ok || !strings.Contains(read(c.file), want) {
+			t.Errorf("%s: the comment of %s does not end with\n%s", c.file, c.name, want)
+		}
+	}
+}
