@@ -14,8 +14,6 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
-	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -34,43 +32,28 @@ const room = 64
 
 // Open is Local without what package adapt adds.
 func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
-	limits, err := c.Limits(Name)
+	seats, err := adapt.Seats(Name, n, c)
 	if err != nil {
 		return nil, err
 	}
-	if n < 1 {
-		return nil, errs.BadArg("loop: %d ranks; 1 or more (-n)", n)
-	}
-	j := &job{limits: limits, start: time.Now(), all: make(chan struct{}), over: make(chan struct{})}
-	j.attached = make([]conduits.Attached, n)
+	j := &job{}
 	ts := make([]conduits.Transport, n)
-	for i := range ts {
-		t := &transport{job: j, rank: i, event: make(chan struct{}, 1)}
+	for i, s := range seats {
+		t := &transport{Seat: s, job: j, event: make(chan struct{}, 1)}
+		s.OnFailure(t.Kick)
 		j.ranks, ts[i] = append(j.ranks, t), t
 	}
 	return ts, nil
 }
 
 // job is the state that the ranks share.
-type job struct {
-	ranks  []*transport
-	limits conduits.Limits
-	start  time.Time
+type job struct{ ranks []*transport }
 
-	mu       sync.Mutex
-	count    int                 // ranks that have attached
-	attached []conduits.Attached // by rank; complete when all is closed
-	all      chan struct{}       // closed when all have attached
-
-	failure atomic.Pointer[conduits.PeerError]
-	over    chan struct{} // closed when failure is set
-}
-
-// transport is one rank.
+// transport is one rank. What the ranks agree on is its Seat's.
 type transport struct {
+	*adapt.Seat
 	job    *job
-	rank   int
-	owner  conduits.Owner // set before job.all is closed
+	owner  conduits.Owner // set before all have attached
 	closed atomic.Bool
 	event  chan struct{} // holds one if there has been an event; see conduits.Transport
 
@@ -89,27 +72,10 @@ type message struct {
 	payload []byte
 }
 
-func (t *transport) Rank() int               { return t.rank }
-func (t *transport) Size() int               { return len(t.job.ranks) }
-func (t *transport) Limits() conduits.Limits { return t.job.limits }
-func (t *transport) Now() time.Duration      { return time.Since(t.job.start) }
-
 // Attach waits for the last rank to attach, or for the job to fail.
 func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights) ([]conduits.Attached, error) {
-	j := t.job
-	j.mu.Lock()
 	t.owner = o
-	j.attached[t.rank] = conduits.Attached{Size: size, Rights: rights}
-	if j.count++; j.count == len(j.ranks) {
-		close(j.all)
-	}
-	j.mu.Unlock()
-	select {
-	case <-j.all:
-		return j.attached, nil
-	case <-j.over:
-		return nil, t.Err()
-	}
+	return t.Seat.Attach(size, rights)
 }
 
 // Send copies a message to dst's queue.
@@ -126,7 +92,7 @@ func (t *transport) Send(dst int, words []uint32, payload []byte) conduits.Statu
 		d.mu.Unlock()
 		return conduits.NoCredit
 	}
-	m := d.add(t.rank)
+	m := d.add(t.Rank())
 	m.words = append(m.words[:0], words...)
 	m.payload = append(m.payload[:0], payload...)
 	d.mu.Unlock()
@@ -173,12 +139,12 @@ func (t *transport) Poll() int {
 
 // Put has dst's owner let the caller write.
 func (t *transport) Put(dst int, to segment.NLA, src []byte, _ uint64) (bool, error) {
-	return t.access(dst, to, uint64(len(src)), segment.RightWrite, func(mem []byte) { bulk.Copy(mem, src) })
+	return t.access(dst, to, uint64(len(src)), segment.RightWrite, func(mem []byte) { conduits.Copy(mem, src) })
 }
 
 // Get has src's owner let the caller read.
 func (t *transport) Get(dst []byte, src int, from segment.NLA, _ uint64) (bool, error) {
-	return t.access(src, from, uint64(len(dst)), segment.RightRead, func(mem []byte) { bulk.Copy(dst, mem) })
+	return t.access(src, from, uint64(len(dst)), segment.RightRead, func(mem []byte) { conduits.Copy(dst, mem) })
 }
 
 func (t *transport) access(rank int, a segment.NLA, n uint64, need segment.Rights, f func(mem []byte)) (bool, error) {
@@ -189,7 +155,7 @@ func (t *transport) access(rank int, a segment.NLA, n uint64, need segment.Right
 		return false, conduits.ErrClosed
 	}
 	peer := t.job.ranks[rank]
-	if err := peer.owner.Access(t.rank, a, n, need, f); err != nil {
+	if err := peer.owner.Access(t.Rank(), a, n, need, f); err != nil {
 		return false, err
 	}
 	if need == segment.RightWrite {
@@ -220,32 +186,15 @@ func (t *transport) Kick() {
 	}
 }
 
-// Err is the job's failure.
-func (t *transport) Err() error {
-	if f := t.job.failure.Load(); f != nil {
-		return f
-	}
-	return nil
-}
-
-// Fail declares rank failed, unless one has failed before.
-func (t *transport) Fail(rank int, err error) {
-	if t.job.failure.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: err}) {
-		close(t.job.over)
-		for _, r := range t.job.ranks {
-			r.Kick()
-		}
-	}
-}
-
 // Close tells all ranks, by a message that finds room always.
 func (t *transport) Close() error {
 	t.closed.Store(true)
 	for _, r := range t.job.ranks {
 		r.mu.Lock()
-		r.add(t.rank).left = true
+		r.add(t.Rank()).left = true
 		r.mu.Unlock()
 		r.Kick()
 	}
+	t.Leave()
 	return nil
 }

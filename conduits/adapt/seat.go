@@ -1,0 +1,431 @@
+package adapt
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/sys/awake"
+	"github.com/argon-go/argon/segment"
+)
+
+// Seat is a rank's place in a job, with what the ranks have to agree on: which segments there
+// are, which failure was the first, and which ranks have left. A Transport that embeds one has
+// Rank, Size, Limits, Now, Err and Fail of it, and its Attach and Close call Seat's Share,
+// Attach and Leave. The ranks of a job are in one process, or they are processes, which meet at
+// the rendezvous of their launcher; a Transport need not know.
+type Seat struct {
+	rank, size int
+	limits     conduits.Limits
+	start      time.Time
+	failed     atomic.Pointer[conduits.PeerError]
+	over       chan struct{} // closed when failed is set
+	job        control
+
+	mu   sync.Mutex
+	kick func()       // of the Transport; nil before OnFailure
+	left map[int]bool // ranks that have left
+}
+
+// control is how a Seat agrees with the others.
+type control interface {
+	share(card []byte) ([][]byte, error)
+	attach(size uint64, rights segment.Rights) ([]conduits.Attached, error)
+	fail(rank int, err error)
+	leave()
+	addr(rank int) netip.Addr
+}
+
+// Rank is the rank whose place it is.
+func (s *Seat) Rank() int { return s.rank }
+
+// Size is the number of ranks.
+func (s *Seat) Size() int { return s.size }
+
+// Limits are those of the job, for a Transport that sets no memory aside for them.
+func (s *Seat) Limits() conduits.Limits { return s.limits }
+
+// Now is time since the Seat was made.
+func (s *Seat) Now() time.Duration { return time.Since(s.start) }
+
+// Err is the job's failure, a *conduits.PeerError, or nil.
+func (s *Seat) Err() error {
+	if f := s.failed.Load(); f != nil {
+		return f
+	}
+	return nil
+}
+
+// Fail declares that rank has failed because of err, unless a rank has failed before: the first
+// failure counts, on all ranks. It may wait until the job knows which was the first.
+func (s *Seat) Fail(rank int, err error) {
+	if s.failed.Load() == nil {
+		s.job.fail(rank, err)
+	}
+}
+
+// Over is closed when the job has failed.
+func (s *Seat) Over() <-chan struct{} { return s.over }
+
+// OnFailure has kick, the Transport's Kick, called when the job fails. Open calls it once, when
+// the Transport is ready for that.
+func (s *Seat) OnFailure(kick func()) {
+	s.mu.Lock()
+	s.kick = kick
+	s.mu.Unlock()
+	if s.failed.Load() != nil {
+		kick()
+	}
+}
+
+// farewell is how long a rank that is lost may take to be known as one that has left, or the job
+// as failed: time that this process runs. The launcher and the rendezvous hear of the end of a
+// process within a round trip or so.
+const farewell = 5 * time.Second
+
+// Lost fails rank, with which this one has lost touch because of err, unless the job hears
+// within seconds what has become of it: that it has left, or how its process has ended. It
+// does not block.
+func (s *Seat) Lost(rank int, err error) {
+	awake.AfterFunc(farewell, func() {
+		s.mu.Lock()
+		left := s.left[rank] || s.left[s.rank]
+		s.mu.Unlock()
+		if !left {
+			s.Fail(rank, err)
+		}
+	})
+}
+
+// MostCard is the longest card, bytes.
+const MostCard = 1 << 10
+
+// Share gives what each rank has shared, by rank, for this one's card, such as the address where it
+// listens: at most MostCard bytes. It waits for all ranks; if the job fails meanwhile, the
+// error is Err. Collective, once, before Attach.
+func (s *Seat) Share(card []byte) ([][]byte, error) {
+	if len(card) > MostCard {
+		return nil, errs.BadArg("adapt: a card of %d bytes; at most %d", len(card), MostCard)
+	}
+	cards, err := s.job.share(card)
+	return cards, cmp.Or(s.Err(), err)
+}
+
+// Addr is an address of the host of rank, at which this one reaches it, unless the host has
+// several networks.
+func (s *Seat) Addr(rank int) netip.Addr { return s.job.addr(rank) }
+
+// Attach tells the others of this rank's segment and waits for theirs, as Transport.Attach has to.
+// When it returns nil all ranks have called it. Collective, once.
+func (s *Seat) Attach(size uint64, rights segment.Rights) ([]conduits.Attached, error) {
+	all, err := s.job.attach(size, rights)
+	return all, cmp.Or(s.Err(), err)
+}
+
+// Leave leaves the job: after all that this rank has sent. Once.
+func (s *Seat) Leave() {
+	s.departed(s.rank)
+	s.job.leave()
+}
+
+// departed notes that rank has left.
+func (s *Seat) departed(rank int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left == nil {
+		s.left = map[int]bool{}
+	}
+	s.left[rank] = true
+}
+
+// set makes p the job's failure as this rank knows it, unless there is one.
+func (s *Seat) set(p *conduits.PeerError) {
+	if !s.failed.CompareAndSwap(nil, p) {
+		return
+	}
+	close(s.over)
+	s.mu.Lock()
+	kick := s.kick
+	s.mu.Unlock()
+	if kick != nil {
+		kick()
+	}
+}
+
+// newSeat is a Seat without its control.
+func newSeat(rank, size int, l conduits.Limits) *Seat {
+	return &Seat{rank: rank, size: size, limits: l, start: time.Now(), over: make(chan struct{})}
+}
+
+// Seats are the places of a job whose ranks are in this process. name is the conduit's.
+func Seats(name string, n int, c conduits.Config) ([]*Seat, error) {
+	limits, err := c.Limits(name)
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, errs.BadArg("%s: %d ranks; 1 or more (-n)", name, n)
+	}
+	b := &board{
+		cards: meeting[[]byte]{all: make([][]byte, n), met: make(chan struct{})},
+		sizes: meeting[conduits.Attached]{all: make([]conduits.Attached, n), met: make(chan struct{})},
+	}
+	for i := range n {
+		s := newSeat(i, n, limits)
+		s.job, b.seats = place{b, s}, append(b.seats, s)
+	}
+	return b.seats, nil
+}
+
+// board is what the ranks of a process share.
+type board struct {
+	seats []*Seat
+	first sync.Mutex // held while a failure is told
+	cards meeting[[]byte]
+	sizes meeting[conduits.Attached]
+}
+
+// meeting is where each rank leaves a value and waits for those of all.
+type meeting[T any] struct {
+	mu    sync.Mutex
+	count int
+	all   []T           // complete when met is closed
+	met   chan struct{} // closed by the last rank
+}
+
+func (m *meeting[T]) meet(s *Seat, v T) ([]T, error) {
+	m.mu.Lock()
+	m.all[s.rank] = v
+	if m.count++; m.count == len(m.all) {
+		close(m.met)
+	}
+	m.mu.Unlock()
+	select {
+	case <-m.met:
+		return m.all, nil
+	case <-s.over:
+		return nil, s.Err()
+	}
+}
+
+// place is the control of a rank at the board.
+type place struct {
+	*board
+	s *Seat
+}
+
+func (p place) share(card []byte) ([][]byte, error) { return p.cards.meet(p.s, card) }
+
+func (p place) attach(size uint64, rights segment.Rights) ([]conduits.Attached, error) {
+	return p.sizes.meet(p.s, conduits.Attached{Size: size, Rights: rights})
+}
+
+func (p place) fail(rank int, err error) {
+	p.first.Lock()
+	defer p.first.Unlock()
+	f := &conduits.PeerError{Rank: rank, Err: err}
+	for _, s := range p.seats {
+		s.set(f)
+	}
+}
+
+func (p place) leave() {
+	for _, s := range p.seats {
+		s.departed(p.s.rank)
+	}
+}
+
+func (place) addr(int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
+
+// OpenSeat opens the Transport of a rank, which has to have all of its job's ranks call Attach.
+type OpenSeat func(s *Seat) (conduits.Transport, error)
+
+// Conduit is a conduit of that name for ranks in one process and for ranks that are processes, on
+// one host or several, which a launcher starts. open is called for each rank.
+func Conduit(name string, open OpenSeat) conduits.Conduit {
+	return conduits.Conduit{
+		Name:  name,
+		Local: Local(name, OpenSeats(name, open)),
+		Join: func(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
+			m, err := join(name, j, c)
+			if err != nil {
+				return nil, err
+			}
+			t, err := open(m.s)
+			if err != nil {
+				m.s.Fail(j.Rank, err)
+				m.leave()
+				return nil, err
+			}
+			mates := 0
+			for r := range j.Size {
+				if m.client.Host(r) == m.client.Host(j.Rank) {
+					mates++
+				}
+			}
+			return NewProcess(name, t, mates), nil
+		},
+		Launch: &conduits.Launch{Rendezvous: true},
+	}
+}
+
+// OpenSeats is an Open of open, for Local, and for package chaos.
+func OpenSeats(name string, open OpenSeat) Open {
+	return func(n int, c conduits.Config) ([]conduits.Transport, error) {
+		seats, err := Seats(name, n, c)
+		if err != nil {
+			return nil, err
+		}
+		ts := make([]conduits.Transport, n)
+		for i, s := range seats {
+			if ts[i], err = open(s); err != nil {
+				s.Fail(i, err)
+				for _, t := range ts[:i] {
+					_ = t.Close() // err says more
+				}
+				return nil, err
+			}
+		}
+		return ts, nil
+	}
+}
+
+// member is the control of a rank that is a process.
+type member struct {
+	s        *Seat
+	client   *rendezvous.Client
+	attached chan struct{} // closed when all have
+	failing  atomic.Bool   // this rank has declared itself failed
+}
+
+// join joins the rendezvous of the job, and returns when all ranks have.
+func join(name string, j conduits.Job, c conduits.Config) (*member, error) {
+	if c.MaxSegment == 0 {
+		c.MaxSegment = uint64(segment.MaxAttach) // nothing is set aside before Attach
+	}
+	limits, err := c.Limits(name)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := rendezvous.FromEnv(j.Env)
+	if err != nil {
+		return nil, errs.Misstarted(err)
+	}
+	s := newSeat(j.Rank, j.Size, limits)
+	m := &member{s: s, attached: make(chan struct{})}
+	s.job = m
+	m.client, err = setup.Join(context.Background(), rendezvous.Hello{
+		Rank: j.Rank, Size: j.Size, Host: cmp.Or(j.Env(jobenv.Host), rendezvous.ThisHost()),
+		Agree: fmt.Sprintf("%s, medium %d, credits %d, segment %d", name, limits.MaxMedium, limits.Credits, limits.MaxSegment),
+	}, rendezvous.Events{
+		Attached: func() { close(m.attached) },
+		Failed: func(rank, status int, cause string) {
+			p := &conduits.PeerError{Rank: rank, Err: errs.Carried(status, cause), Own: rank == j.Rank && !m.failing.Load()}
+			s.set(p)
+			if j.Failed != nil {
+				j.Failed(p)
+			}
+		},
+		Left: s.departed,
+	})
+	return m, err
+}
+
+// share tells the rendezvous the card. Rank 0 makes tables of all, so that there are as many
+// questions as ranks.
+func (m *member) share(card []byte) ([][]byte, error) {
+	const per = rendezvous.MaxValue / (MostCard + 2) // cards in a table
+	ctx := context.Background()                      // ends when the job fails
+	key := func(rank int) string { return fmt.Sprintf("card/%d", rank) }
+	table := func(first int) string { return fmt.Sprintf("cards/%d", first) }
+	if err := m.client.Put(key(m.s.rank), card); err != nil {
+		return nil, err
+	}
+	for first := 0; m.s.rank == 0 && first < m.s.size; first += per {
+		var part []byte
+		for r := first; r < min(first+per, m.s.size); r++ {
+			c, err := m.client.Get(ctx, key(r))
+			if err != nil {
+				return nil, err
+			}
+			part = append(binary.LittleEndian.AppendUint16(part, uint16(len(c))), c...)
+		}
+		if err := m.client.Put(table(first), part); err != nil {
+			return nil, err
+		}
+	}
+	var cards [][]byte
+	for first := 0; first < m.s.size; first += per {
+		part, err := m.client.Get(ctx, table(first))
+		if err != nil {
+			return nil, err
+		}
+		for len(part) >= 2 {
+			n := min(int(binary.LittleEndian.Uint16(part)), len(part)-2)
+			cards, part = append(cards, part[2:2+n]), part[2+n:]
+		}
+	}
+	if len(cards) != m.s.size {
+		return nil, errs.BadArg("adapt: the table of cards has %d ranks, not %d", len(cards), m.s.size)
+	}
+	return cards, nil
+}
+
+func (m *member) attach(size uint64, rights segment.Rights) ([]conduits.Attached, error) {
+	if err := m.client.Attach(size, uint32(rights)); err != nil {
+		return nil, err
+	}
+	select {
+	case <-m.attached:
+	case <-m.s.over:
+		return nil, m.s.Err()
+	}
+	all := make([]conduits.Attached, m.s.size)
+	for r := range all {
+		size, rights := m.client.Segment(r)
+		all[r] = conduits.Attached{Size: size, Rights: segment.Rights(rights)}
+	}
+	return all, nil
+}
+
+// verdict is how long the rendezvous may take to name the rank that has failed when it is told
+// of one. It answers within a round trip, or this host is cut off from it as well.
+const verdict = 2 * time.Second
+
+// fail waits until the rendezvous has said which rank has failed, unless it is this one, so that
+// two ranks that lose each other give the failure one name.
+func (m *member) fail(rank int, err error) {
+	if rank == m.s.rank {
+		m.failing.Store(true)
+	}
+	m.client.Fail(rank, errs.CarriedStatus(err), err.Error())
+	if rank != m.s.rank || errors.Is(err, errs.ErrExit) {
+		late, stop := awake.NewTimer(verdict)
+		defer stop()
+		select {
+		case <-m.s.over:
+		case <-m.client.Ended():
+		case <-late:
+		}
+	}
+	m.s.set(&conduits.PeerError{Rank: rank, Err: err})
+}
+
+func (m *member) leave() {
+	if m.s.Err() == nil {
+		_ = m.client.Leave() // if it cannot, it counts as failed: no rank is misled
+	}
+	_ = m.client.Close()
+}
+
+func (m *member) addr(rank int) netip.Addr { return m.client.Addr(rank).Addr().Unmap() }
