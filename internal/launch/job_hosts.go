@@ -376,7 +376,8 @@ func (j *job) onHosts(ctx context.Context, cancel context.CancelCauseFunc, f fun
 				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 			}
 		case <-ctx.Done():
-			if j.verdict == nil && !given {
+			// Hosts that answered in the call before, as the limit passed, are named by what they do now.
+			if j.verdict == nil && !given && !errors.Is(context.Cause(ctx), errStartLimit) {
 				given = true
 				j.status, j.verdict = 128+int(syscall.SIGTERM), context.Cause(ctx)
 			}
