@@ -40,8 +40,8 @@ func TestGasrun(t *testing.T) {
 		{"-n 3 -conduit tcp HELLO kill", "rank 2", 137},
 		{"-hosts localhost:1,localhost:1 -conduit tcp HELLO kill", "rank 1", 137},
 	} {
-		args := strings.Fields(strings.ReplaceAll(c.args, "HELLO", filepath.Join(dir, "hello")))
-		cmd := exec.Command(filepath.Join(dir, "gasrun"), args...)
+		args := strings.Fields("-timeout 2m " + strings.ReplaceAll(c.args, "HELLO", filepath.Join(dir, "hello")))
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "gasrun"), args...)
 		out, _ := cmd.CombinedOutput() // the status says more
 		if status := cmd.ProcessState.ExitCode(); status != c.status || !strings.Contains(string(out), c.want) {
 			t.Errorf("gasrun %s: status %d, want %d with %q:\n%s", c.args, status, c.status, c.want, out)

@@ -332,7 +332,7 @@ func (t *transport) answerGet(rank int, f frame, buf []byte) {
 			t.answer(rank, f.Cookie, err)
 			return
 		}
-		t.peers[rank].send(append(h.head(len(b)), b...))
+		t.peers[rank].send(append(h.head(len(b)), b...), false)
 		off += n
 	}
 	t.answer(rank, f.Cookie, nil)
@@ -351,7 +351,7 @@ func (t *transport) answer(rank int, cookie uint64, err error) {
 	case err != nil:
 		return
 	}
-	t.peers[rank].send(append(f.head(body.Len()), body.Bytes()...))
+	t.peers[rank].send(append(f.head(body.Len()), body.Bytes()...), false)
 }
 
 // readData takes in a part of what a get has asked for.
@@ -427,11 +427,12 @@ func (t *transport) arrive(a arrival) {
 	t.Kick()
 }
 
-// send queues a frame, which is not copied.
-func (p *peer) send(b []byte) {
+// send queues a frame, which is not copied; last is set for the farewell, behind which come answers alone.
+func (p *peer) send(b []byte, last bool) {
 	p.mu.Lock()
 	p.queue = append(p.queue, b)
 	p.bytes += len(b)
+	p.closing = p.closing || last
 	p.mu.Unlock()
 	select {
 	case p.more <- struct{}{}:
@@ -439,11 +440,16 @@ func (p *peer) send(b []byte) {
 	}
 }
 
-// write writes what is queued, until the farewell has been written.
+// write writes what is queued, until the farewell has been written or the job has failed.
 func (t *transport) write(p *peer) {
 	defer close(p.over)
 	w := bufio.NewWriterSize(p.conn, 64<<10)
-	for range p.more {
+	for {
+		select {
+		case <-p.more:
+		case <-t.Over():
+			return
+		}
 		p.mu.Lock()
 		q := p.queue
 		p.queue = nil
@@ -498,7 +504,7 @@ func (t *transport) Send(dst int, words []uint32, payload []byte) conduits.Statu
 	for _, w := range words {
 		b = binary.LittleEndian.AppendUint32(b, w)
 	}
-	p.send(append(b, payload...))
+	p.send(append(b, payload...), false)
 	return conduits.Ready
 }
 
@@ -538,7 +544,7 @@ func (t *transport) access(rank int, f frame, dst, src []byte) (bool, error) {
 	n := len(b)
 	b = b[:n+len(src)]
 	conduits.Copy(b[n:], src)
-	t.peers[rank].send(b)
+	t.peers[rank].send(b, false)
 	return false, nil
 }
 
@@ -599,10 +605,7 @@ func (t *transport) Close() error {
 		if p == nil || t.Err() != nil {
 			continue
 		}
-		p.mu.Lock()
-		p.closing = true
-		p.mu.Unlock()
-		p.send((&frame{Kind: bye}).head(0))
+		p.send((&frame{Kind: bye}).head(0), true)
 	}
 	for _, p := range t.peers {
 		if p == nil {
