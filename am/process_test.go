@@ -110,9 +110,11 @@ func stuckRank() {
 	}
 	go func() {
 		for {
-			if l := ep.Waiting(); len(l) > 0 {
-				fmt.Println(l[0].Blocked())
-				os.Exit(9)
+			for _, b := range ep.Waiting() {
+				if s := b.Blocked(); s != "" {
+					fmt.Println(s)
+					os.Exit(9)
+				}
 			}
 			runtime.Gosched()
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -165,8 +166,8 @@ const (
 	simLooks = 1000
 )
 
-// parked is what goroutines of ep's rank are parked for, when one is.
-func parked(ep conduits.Endpoint) []conduits.Blocked {
+// parked is what goroutines of ep's rank are parked for, when one is, and the texts of that.
+func parked(ep conduits.Endpoint) (list []conduits.Blocked, texts []string) {
 	// A wait looks around before it parks, and after each wake-up: a rank that waits is
 	// caught parked if it is looked at for a while.
 	again := func(i int) bool { return i < simLooks }
@@ -178,12 +179,17 @@ func parked(ep conduits.Endpoint) []conduits.Blocked {
 		}
 	}
 	for i := 0; again(i); i++ {
-		if list := ep.Waiting(); len(list) > 0 {
-			return list
+		for _, b := range ep.Waiting() {
+			if text := b.Blocked(); text != "" { // that wait goes on
+				list, texts = append(list, b), append(texts, text)
+			}
+		}
+		if len(list) > 0 {
+			break
 		}
 		runtime.Gosched()
 	}
-	return nil
+	return list, texts
 }
 
 // diagnosis is where rank i is, whose goroutines are gs.
@@ -204,18 +210,13 @@ func (r *run) diagnosis(i int, gs []*where.Goroutine) where.Answer {
 	r.mu.Unlock()
 	switch {
 	case main == nil && !closed, a.State == where.Waits, len(others) > 0:
-		list := parked(ep)
+		list, texts := parked(ep)
 		at := slices.IndexFunc(list, func(b conduits.Blocked) bool {
-			return main != nil && main.Finds(fmt.Sprintf("%p", conduits.Awaited(b)))
+			a := conduits.Awaited(b) // which may be over by now: what it points to must not be read
+			return main != nil && reflect.TypeOf(a).Kind() == reflect.Pointer && main.Finds(fmt.Sprintf("%p", a))
 		})
 		if at >= 0 {
-			list[0], list[at] = list[at], list[0]
-		}
-		var texts []string
-		for _, b := range list {
-			if what := b.Blocked(); what != "" { // that wait goes on
-				texts = append(texts, what)
-			}
+			texts[0], texts[at] = texts[at], texts[0]
 		}
 		if main == nil && len(texts) > 0 {
 			a.State = where.Waits

@@ -587,8 +587,10 @@ func (e *Endpoint) sleep(th *thread, b conduits.Blocked) {
 		th.stop()
 		return
 	}
+	if th.blocked == nil { // else it is the wait of Arm
+		th.waits++
+	}
 	th.blocked = b
-	th.waits++
 	th.state = parked
 	th.put = false
 	th.next = e.parked

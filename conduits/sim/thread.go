@@ -68,7 +68,7 @@ func (j *Job) start(e *Endpoint, at Time, f func()) {
 			}
 			e := th.e
 			j := e.j
-			th.state = over
+			th.state, th.blocked = over, nil
 			j.live--
 			e.forget(th)
 			j.threads[th.id] = nil
