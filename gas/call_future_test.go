@@ -58,9 +58,8 @@ func TestFutureCombinators(t *testing.T) {
 		if v, err := WaitAll(fs[:2]...); len(v) != 2 || err != nil {
 			return fmt.Errorf("WaitAll: %v, %w", v, err)
 		}
-		if _, err := WaitAll(fs[0]); wantErr(err, ErrBadArg, "taken twice") != nil {
-			return err
-		}
+		_, err = WaitAll(fs[0])
+		n.Must(wantErr(err, ErrBadArg, "taken twice"))
 		_, _, err = WaitAny[int]()
 		n.Must(wantErr(err, ErrBadArg, "no Future"))
 		then := 0

@@ -138,10 +138,15 @@ func (n *Node) fail(err error) {
 	}
 }
 
-// Ended is the error that Must has ended the rank's function with, nil if it has not.
+// Ended is the error that Must has ended the rank's function with, nil if it has not. The rank's profile ends with it.
 func (m *member) Ended() error {
-	if err := m.sticky.err.Load(); err != nil {
-		return *err
+	err := m.sticky.err.Load()
+	if err == nil {
+		return nil
 	}
-	return nil
+	if q, ok := m.ep.(*profiled); ok && q.profiling.options.On {
+		q.profiling.stop((*Node)(m))
+		q.profiling.finish((*Node)(m), true)
+	}
+	return *err
 }

@@ -157,22 +157,24 @@ func TestProfileOfProcesses(t *testing.T) {
 	}
 }
 
-// TestProfileOfFailure: of a job that fails rank 0 tells what it knows.
+// TestProfileOfFailure: of a job that fails rank 0 tells what it knows, whether it returns the error or ends by Must.
 func TestProfileOfFailure(t *testing.T) {
-	var out bytes.Buffer
-	cfg := small(2)
-	cfg.Output, cfg.Profile = &out, "1"
-	err := Run(cfg, func(n *Node) error {
-		if n.Rank() == 1 {
-			return fmt.Errorf("out of luck")
+	for _, by := range []func(n *Node) error{(*Node).Barrier, func(n *Node) error { n.Must(n.Barrier()); return nil }} {
+		var out bytes.Buffer
+		cfg := small(2)
+		cfg.Output, cfg.Profile = &out, "1"
+		err := Run(cfg, func(n *Node) error {
+			if n.Rank() == 1 {
+				return fmt.Errorf("out of luck")
+			}
+			return by(n)
+		})
+		if err == nil || !strings.Contains(err.Error(), "out of luck") {
+			t.Errorf("the error is %v", err)
 		}
-		return n.Barrier()
-	})
-	if err == nil || !strings.Contains(err.Error(), "out of luck") {
-		t.Errorf("the error is %v", err)
-	}
-	if !strings.Contains(out.String(), "argon: the job, or a collective call of it, has failed: this is the profile of rank 0 alone\nargon: profile of 1 rank: ") {
-		t.Errorf("it prints %s", &out)
+		if !strings.Contains(out.String(), "argon: the job, or a collective call of it, has failed: this is the profile of rank 0 alone\nargon: profile of 1 rank: ") {
+			t.Errorf("it prints %s", &out)
+		}
 	}
 }
 

@@ -196,10 +196,8 @@ func TestBarrierMisuse(t *testing.T) {
 			}
 			runtime.Gosched()
 		}
-		if _, err := n.BarrierTry(); !errors.Is(err, ErrNotReady) {
-			return err
-		}
-		return nil
+		_, err := n.BarrierTry()
+		return wantErr(err, ErrNotReady)
 	})
 }
 

@@ -98,9 +98,12 @@ func TestModel(t *testing.T) {
 			}
 		}
 		open, err := filepath.Glob("/proc/self/fd/*")
+		if err != nil || len(open) == 0 {
+			t.Fatalf("no files are open: %v", err)
+		}
 		for _, fd := range open {
-			if to, _ := os.Readlink(fd); err != nil || strings.HasPrefix(to, "/memfd:") {
-				t.Fatalf("%s is left open, %v", to, err)
+			if to, _ := os.Readlink(fd); strings.HasPrefix(to, "/memfd:") {
+				t.Fatalf("%s is left open", to)
 			}
 		}
 	})
