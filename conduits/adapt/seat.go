@@ -31,6 +31,7 @@ type Seat struct {
 	failed     atomic.Pointer[conduits.PeerError]
 	over       chan struct{} // closed when failed is set
 	job        control
+	heard      func(*conduits.PeerError) // Job.Failed; nil in one process
 
 	mu   sync.Mutex
 	kick func()       // of the Transport; nil before OnFailure
@@ -152,6 +153,9 @@ func (s *Seat) departed(rank int) {
 func (s *Seat) set(p *conduits.PeerError) {
 	if !s.failed.CompareAndSwap(nil, p) {
 		return
+	}
+	if s.heard != nil {
+		s.heard(p)
 	}
 	close(s.over)
 	s.mu.Lock()
@@ -323,18 +327,14 @@ func join(name string, j conduits.Job, c conduits.Config) (*member, error) {
 	}
 	s := newSeat(j.Rank, j.Size, limits)
 	m := &member{s: s, attached: make(chan struct{})}
-	s.job = m
+	s.job, s.heard = m, j.Failed
 	m.client, err = setup.Join(context.Background(), rendezvous.Hello{
 		Rank: j.Rank, Size: j.Size, Host: cmp.Or(j.Env(jobenv.Host), rendezvous.ThisHost()),
 		Agree: fmt.Sprintf("%s, medium %d, credits %d, segment %d", name, limits.MaxMedium, limits.Credits, limits.MaxSegment),
 	}, rendezvous.Events{
 		Attached: func() { close(m.attached) },
 		Failed: func(rank, status int, cause string) {
-			p := &conduits.PeerError{Rank: rank, Err: errs.Carried(status, cause), Own: rank == j.Rank && !m.failing.Load()}
-			s.set(p)
-			if j.Failed != nil {
-				j.Failed(p)
-			}
+			s.set(&conduits.PeerError{Rank: rank, Err: errs.Carried(status, cause), Own: rank == j.Rank && !m.failing.Load()})
 		},
 		Left: s.departed,
 	})
