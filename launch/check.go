@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +60,7 @@ type told struct {
 type verdict struct {
 	hosts []string // all, as messages call them
 	lines []told
+	cut   bool // gasrun was stopped before all was looked at
 }
 
 // add adds a finding of hosts, to an equal one if there is such.
@@ -87,6 +89,10 @@ func (v *verdict) print(w io.Writer) bool {
 		fmt.Fprintf(w, "%-4s %s: %s: %s\n", t.Level, v.names(t.hosts), t.Topic, t.Text)
 	}
 	where := "on " + v.names(v.hosts)
+	if v.cut {
+		fmt.Fprintf(w, "%-4s gasrun was stopped before it knew whether jobs can run %s\n", levelFail, where)
+		return false
+	}
 	if failed {
 		fmt.Fprintf(w, "%-4s no job can run %s: see the lines above that begin so\n", levelFail, where)
 		return false
@@ -109,6 +115,9 @@ func (v *verdict) names(hosts []string) string {
 	return strings.Join(hosts, ", ")
 }
 
+// checkLimit ends a check that is given no -timeout: a host that does not go on holds up all others.
+const checkLimit = 2 * time.Minute
+
 // run checks the hosts and prints what it finds. Hosts on which nothing can be started are left out then.
 func (k *checking) run(c launch.Config, w io.Writer) (status int, err error) {
 	if c, err = ownRanks(c, 2); err != nil {
@@ -116,34 +125,42 @@ func (k *checking) run(c launch.Config, w io.Writer) (status int, err error) {
 	}
 	c.Env = append(c.Env, jobenv.Networks+"=") // the network by -iface or by route is looked at
 	c.Bind = launch.BindNone                   // or the ranks would be told of a part of the processors
-	v := verdict{}
+	if c.Timeout == 0 {
+		c.Timeout = checkLimit
+	}
+	if os.Getenv(jobenv.JoinTimeout) == "" { // a host whose ranks do not join is left out while there is time for the others
+		c.Env = slices.Insert(c.Env, 0, fmt.Sprintf("%s=%v", jobenv.JoinTimeout, min(c.Timeout, checkLimit)/2))
+	}
+	labels := labelsOf(c) // of c.Hosts; jobs of a part of the hosts may call them differently
+	v := verdict{hosts: labels}
 	for len(c.Hosts) > 0 {
-		labels := labelsOf(c)
-		if v.hosts == nil {
-			v.hosts = labels
-		}
 		out, err := printed(c, measureCheck)
-		if errors.Is(err, errStopped) {
-			return 0, err
+		stopped := errors.Is(err, errStopped)
+		if err != nil && !stopped {
+			c.Hosts, labels = v.startless(c, labels, err)
+			continue
 		}
-		if err != nil {
-			if c.Hosts = v.startless(c, labels, err); c.Hosts != nil {
-				continue
-			}
-			break
-		}
+		reports := parseReports(out, len(labels))
 		for i, h := range c.Hosts {
-			if h.Here {
+			switch {
+			case reports[2*i].Stage == stageNone:
+			case h.Here:
 				v.add(finding{levelOK, "start", "this machine"}, labels[i])
-			} else {
+			default:
 				v.add(finding{levelOK, "start", "by ssh, which has asked nothing, and back to gasrun by TCP"}, labels[i])
 			}
 		}
-		reports, err := parseReports(out, labels)
-		if err != nil {
-			return 0, err
+		held := heldUp(reports)
+		switch {
+		case errors.Is(err, errLate):
+			v.held(held, labels, fmt.Sprintf("nothing more was heard within %v (-timeout): a stopped process (ps), or a file system or card that does not answer (df)", c.Timeout))
+		case stopped:
+			v.cut = true
+			v.held(held, labels, "this was waited for when gasrun was stopped")
+		case held != nil:
+			v.held(held, labels, "the ranks have ended without a report")
 		}
-		v.judge(reports, labels)
+		v.judge(firsts(reports), labels, held == nil)
 		break
 	}
 	if v.print(w) {
@@ -160,39 +177,88 @@ func labelsOf(c launch.Config) (labels []string) {
 			labels = append(labels, name)
 		}
 	}
+	if labels == nil { // the job would be too large
+		for _, h := range c.Hosts {
+			labels = append(labels, h.Name)
+		}
+	}
 	return labels
 }
 
-// startless adds what err says of hosts, and returns those that it says nothing of; nil if it is of none.
-func (v *verdict) startless(c launch.Config, labels []string, err error) (left []launch.Host) {
+// startless adds what err says of hosts, and returns those that it says nothing of; none if it is of none.
+func (v *verdict) startless(c launch.Config, labels []string, err error) (left []launch.Host, called []string) {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		all = joined.Unwrap()
 	}
-	bad := map[string]bool{}
+	bad := map[int]bool{}
+	now := labelsOf(c)
+	fail := func(host, text string) {
+		if i := slices.Index(now, host); i >= 0 {
+			bad[i] = true
+			v.add(finding{levelFail, "start", text}, labels[i])
+		}
+	}
 	for _, err := range all {
 		var h *launch.HostError
 		var r *launch.RankError
 		switch {
 		case errors.As(err, &h) && strings.HasPrefix(h.Cause, launch.NotAwaited):
 		case errors.As(err, &h):
-			bad[h.Host] = true
-			v.add(finding{levelFail, "start", h.Cause + mend(h.Host, h.Cause)}, h.Host)
-		case errors.As(err, &r) && slices.Contains(labels, r.Host):
-			bad[r.Host] = true
-			v.add(finding{levelFail, "start", strings.Join(append(slices.Clone(r.Last), r.Cause), "; ")}, r.Host)
+			fail(h.Host, h.Cause+mend(h.Host, h.Cause))
+		case errors.As(err, &r):
+			fail(r.Host, strings.Join(append(slices.Clone(r.Last), r.Cause), "; "))
 		}
 	}
 	if len(bad) == 0 {
 		v.add(finding{levelFail, "start", err.Error()}, labels...)
-		return nil
+		return nil, nil
 	}
 	for i, h := range c.Hosts {
-		if !bad[labels[i]] {
-			left = append(left, h)
+		if !bad[i] {
+			left, called = append(left, h), append(called, labels[i])
 		}
 	}
-	return left
+	return left, called
+}
+
+// firsts are the reports of the hosts' first ranks.
+func firsts(reports []report) (list []report) {
+	for i := 0; i < len(reports); i += 2 {
+		list = append(list, reports[i])
+	}
+	return list
+}
+
+// heldUp are the hosts that others wait for, nil if all are done: those that have got least far. If that
+// is where all wait for host 0, it is that one.
+func heldUp(reports []report) (hosts []int) {
+	least, most := stageOver, stageNone
+	for i, r := range firsts(reports) {
+		stage := r.Stage
+		if second := reports[2*i+1].Stage; second == stageNone {
+			stage = stageNone
+		} else if stage == stageOver {
+			stage = max(second, stageSent)
+		}
+		if most = max(most, stage); stage < least {
+			least, hosts = stage, nil
+		}
+		if stage == least && stage < stageOver {
+			hosts = append(hosts, i)
+		}
+	}
+	if least == most && (least == stageLooked || least == stageSent && reports[0].Stage == stageSent) {
+		return hosts[:1]
+	}
+	return hosts
+}
+
+// held adds of hosts that text holds.
+func (v *verdict) held(hosts []int, labels []string, text string) {
+	for _, i := range hosts {
+		v.add(finding{levelFail, "answer", text}, labels[i])
+	}
 }
 
 // mend is what to do about what ssh, or a host, has said.
@@ -215,31 +281,32 @@ func mend(host, cause string) string {
 	return ""
 }
 
-// parseReports reads what the ranks have printed.
-func parseReports(out string, labels []string) ([]report, error) {
-	all := make([]report, len(labels))
-	seen := make([]bool, len(labels))
+// parseReports reads what the two ranks of each host have printed.
+func parseReports(out string, hosts int) []report {
+	all := make([]report, 2*hosts)
 	for line := range strings.Lines(out) {
 		var r report
-		if json.Unmarshal([]byte(line), &r) == nil && r.Host >= 0 && r.Host < len(all) {
-			all[r.Host], seen[r.Host] = r, true
+		if json.Unmarshal([]byte(line), &r) != nil || r.Rank < 0 || r.Rank >= len(all) {
+			continue
 		}
+		if r.Findings == nil { // it has got on
+			all[r.Rank].Stage = r.Stage
+			continue
+		}
+		all[r.Rank] = r
 	}
-	if i := slices.Index(seen, false); i >= 0 {
-		return nil, fmt.Errorf("the rank on host %s has printed nothing", labels[i])
-	}
-	return all, nil
+	return all
 }
 
-// judge adds what the hosts have found.
-func (v *verdict) judge(reports []report, labels []string) {
+// judge adds what the hosts have found, of each other if they have come to an end.
+func (v *verdict) judge(reports []report, labels []string, over bool) {
 	for i, r := range reports {
 		for _, f := range r.Findings {
 			v.add(f, labels[i])
 		}
 	}
 	slices.SortStableFunc(v.lines, func(a, b told) int { return v.place(a) - v.place(b) })
-	if len(reports) < 2 || !v.addresses(reports, labels) {
+	if !over || len(reports) < 2 || !v.addresses(reports, labels) {
 		return
 	}
 	v.datagrams(reports, labels)
@@ -339,7 +406,8 @@ func (v *verdict) datagrams(reports []report, labels []string) {
 	default:
 		v.add(finding{levelOK, "datagrams", fmt.Sprintf("%s pass from host to host in %d of %d cases", of, good, pairs)}, labels...)
 	}
-	if jumbo == pairs && !reports[0].Addr.IsLoopback() {
+	given := slices.ContainsFunc(reports, func(r report) bool { return r.Datagram })
+	if jumbo == pairs && !given && !reports[0].Addr.IsLoopback() {
 		v.add(finding{levelOK, "jumbo frames", fmt.Sprintf("datagrams of %d bytes pass, too: -x ARGON_DATAGRAM=%[1]d makes long transfers cheaper", checkJumbo)}, labels...)
 	}
 }

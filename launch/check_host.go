@@ -39,9 +39,22 @@ const (
 // A finding is a line of gasrun -check.
 type finding struct{ Level, Topic, Text string }
 
-// A report is what the first rank of a host has found out.
+// How far a rank has got. Each is printed as it is reached, so that what is known of the others is told
+// when one does not go on.
+const (
+	stageNone    = iota
+	stageStarted // and joins
+	stageLooked  // and waits for the others, host 0 for all of them
+	stageBegun   // and sends
+	stageSent    // and waits again
+	stageOver
+)
+
+// A report is what a rank prints. What the first rank of a host has found out is in the one of
+// stageLooked, without datagrams, and in that of stageOver.
 type report struct {
-	Host     int
+	Rank     int
+	Stage    int
 	Findings []finding
 	Addr     netip.Addr     // that its datagrams come from
 	MTU      string         // such as "eth0 has 1500"
@@ -55,8 +68,8 @@ type report struct {
 }
 
 // Of datagrams between two hosts, those of each size are sent so often at most, so far apart,
-// until one has been answered. Every one waits in the socket of its receiver until that reads it,
-// so that a process which is given no processor loses none.
+// until one has been answered. They wait in the socket of their receiver, and all are read that are there
+// in the end, so that a process which is given no processor loses none that its socket has room for.
 const (
 	checkRounds = 10
 	checkEvery  = 100 * time.Millisecond
@@ -98,6 +111,9 @@ func checkRank() error {
 		return err
 	}
 	defer conn.Close()
+	if err := tell(report{Rank: rank, Stage: stageStarted}); err != nil {
+		return err
+	}
 	client, err := setup.Join(context.Background(), rendezvous.Hello{
 		Rank: rank, Size: size, Host: os.Getenv(jobenv.Host), Addr: addr,
 		Port: conn.LocalAddr().(*net.UDPAddr).AddrPort().Port(), Incarnation: uint64(time.Now().UnixNano()), Agree: "gasrun -check 1",
@@ -107,7 +123,7 @@ func checkRank() error {
 	}
 	defer client.Close()
 	if rank%2 != 0 {
-		err = showMemory(client, rank/2)
+		err = showMemory(client, rank)
 	} else {
 		err = checkHost(client, conn, setup.Key, rank/2, size/2)
 	}
@@ -120,25 +136,36 @@ func checkRank() error {
 
 // showMemory has the other rank of the host read memory of this process: the header of its
 // executable, which is mapped first.
-func showMemory(client *rendezvous.Client, host int) error {
+func showMemory(client *rendezvous.Client, rank int) error {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return err
 	}
 	start, _, _ := strings.Cut(string(maps), "-")
-	if err := client.Put(fmt.Sprint("memory/", host), fmt.Appendf(nil, "%d %s", os.Getpid(), start)); err != nil {
+	if err := client.Put(fmt.Sprint("memory/", rank/2), fmt.Appendf(nil, "%d %s", os.Getpid(), start)); err != nil {
 		return err
 	}
-	_, err = client.Get(context.Background(), "over")
+	if _, err = client.Get(context.Background(), "over"); err != nil {
+		return err
+	}
+	return tell(report{Rank: rank, Stage: stageOver})
+}
+
+// tell prints a report.
+func tell(r report) error {
+	text, err := json.Marshal(r)
+	if err == nil {
+		_, err = fmt.Println(string(text))
+	}
 	return err
 }
 
 // checkHost looks at this host, exchanges datagrams with others, and prints its report.
 func checkHost(client *rendezvous.Client, conn *net.UDPConn, key jobkey.Key, host, hosts int) error {
-	ctx, instance := context.Background(), client.Instance()
+	instance := client.Instance()
 	token := key.ForJob(instance[:]).Seed("check")
 	own := client.Addr(2 * host).Addr()
-	r := &report{Host: host, Addr: own, MTU: udp.MTU(own), Heard: map[int][]int{}, Refused: map[int]string{}, Clock: map[int][2]time.Duration{}}
+	r := &report{Rank: 2 * host, Stage: stageLooked, Addr: own, MTU: udp.MTU(own), Heard: map[int][]int{}, Refused: map[int]string{}, Clock: map[int][2]time.Duration{}}
 	if r.Least = 1200; own.Is4() {
 		r.Least = 548 // RFC 791, 3.2
 	}
@@ -149,7 +176,7 @@ func checkHost(client *rendezvous.Client, conn *net.UDPConn, key jobkey.Key, hos
 	}
 	slices.Sort(r.Sizes)
 	r.Sizes = slices.Compact(r.Sizes)
-	memory, err := client.Get(ctx, fmt.Sprint("memory/", host))
+	memory, err := client.Get(context.Background(), fmt.Sprint("memory/", host))
 	if err != nil {
 		return err
 	}
@@ -158,13 +185,17 @@ func checkHost(client *rendezvous.Client, conn *net.UDPConn, key jobkey.Key, hos
 	for h := range hosts {
 		c.addrs = append(c.addrs, client.Addr(2*h))
 	}
+	looked := *r
 	read := make(chan error, 1)
 	go func() { read <- c.read() }()
-	if err := meet(client, host, hosts, "begin"); err != nil {
+	if err := meet(client, host, hosts, "begin", looked); err != nil {
+		return err
+	}
+	if err := tell(report{Rank: r.Rank, Stage: stageBegun}); err != nil {
 		return err
 	}
 	c.send()
-	if err := meet(client, host, hosts, "over"); err != nil {
+	if err := meet(client, host, hosts, "over", report{Rank: r.Rank, Stage: stageSent}); err != nil {
 		return err
 	}
 	// What the others have sent has been sent by now.
@@ -174,14 +205,16 @@ func checkHost(client *rendezvous.Client, conn *net.UDPConn, key jobkey.Key, hos
 	if err := <-read; err != nil {
 		return err
 	}
-	text, err := json.Marshal(r)
-	fmt.Println(string(text))
-	return err
+	r.Stage = stageOver
+	return tell(*r)
 }
 
-// meet returns when all hosts have called it for that event.
-func meet(client *rendezvous.Client, host, hosts int, event string) error {
+// meet returns when all hosts have called it for that event. Before it waits it prints r.
+func meet(client *rendezvous.Client, host, hosts int, event string, r report) error {
 	if err := client.Put(fmt.Sprint(event, "/", host), nil); err != nil {
+		return err
+	}
+	if err := tell(r); err != nil {
 		return err
 	}
 	for h := 0; host == 0 && h < hosts; h++ {
@@ -248,20 +281,52 @@ func (c *checker) datagram(to, length, size int, sent, answered int64) {
 	}
 }
 
-// read takes datagrams until the socket's deadline.
+// read takes datagrams until the socket's deadline, and then those that the socket has.
 func (c *checker) read() error {
 	b := make([]byte, 1<<16)
 	for {
 		n, _, err := c.conn.ReadFromUDPAddrPort(b)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil
+			return c.drain(b)
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err == nil: // else what a router has said of one that was sent
 			c.handle(b[:n], time.Now().UnixNano())
 		}
 	}
+}
+
+// mostDrained bounds what drain reads while a stranger goes on sending.
+const mostDrained = 1 << 16
+
+// drain takes the datagrams that the socket has. Package net reads none after the deadline, though there are
+// some if this process was given no processor before it.
+func (c *checker) drain(b []byte) error {
+	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for range mostDrained {
+		var n int
+		var got error
+		if err := raw.Read(func(fd uintptr) bool {
+			n, got = syscall.Read(int(fd), b) // does not wait: the sockets of package net never do
+			return true
+		}); err != nil {
+			return err
+		}
+		switch got {
+		case nil:
+			c.handle(b[:n], time.Now().UnixNano())
+		case syscall.EAGAIN:
+			return nil
+		}
+	}
+	return nil
 }
 
 // handle answers a datagram, or notes what is answered.

@@ -98,8 +98,12 @@ func (m *measuring) run(c launch.Config) (err error) {
 	return os.WriteFile(m.file, text.Bytes(), 0o644)
 }
 
-// errStopped is the error of a job that was stopped from outside, which says nothing of its network.
-var errStopped = errors.New("stopped before it was done")
+// errStopped is the error of a job that was stopped from outside, which says nothing of its network; errLate
+// is that of one which -timeout has stopped.
+var (
+	errStopped = errors.New("stopped before it was done")
+	errLate    = fmt.Errorf("%w in time", errStopped)
+)
 
 // network is one that hosts have addresses on.
 type network struct {
@@ -113,12 +117,16 @@ type network struct {
 func ownRanks(c launch.Config, perHost int) (_ launch.Config, err error) {
 	c.Program, err = os.Executable()
 	c.Deputy, c.Conduit, c.PerHost, c.Size, c.Signals = self, "udp", perHost, 0, signals()
+	c.Hosts = slices.Clone(c.Hosts)
+	for i := range c.Hosts {
+		c.Hosts[i].Slots = 0 // which are for the ranks of jobs
+	}
 	c.Env = append(slices.Clone(c.Env), jobenv.Profile+"=0") // which would be measured, too
 	os.Unsetenv(jobenv.Record)
 	return c, err
 }
 
-// printed runs a job that measures, and returns what its ranks have printed.
+// printed runs a job that measures, and returns what its ranks have printed, whether it has failed or not.
 func printed(c launch.Config, what string) (text string, err error) {
 	var out, said bytes.Buffer
 	c.Args = []string{measureArg, what}
@@ -126,18 +134,17 @@ func printed(c launch.Config, what string) (text string, err error) {
 	c.Log = c.Stderr
 	res, err := launch.Run(context.Background(), c)
 	switch {
-	case res.Status > 128 && res.Failed < 0, res.Status == jobenv.StatusTimeout:
-		return "", fmt.Errorf("%w (status %d)", errStopped, res.Status)
+	case res.Status == jobenv.StatusTimeout:
+		err = fmt.Errorf("%w: %w", errLate, err)
+	case res.Status > 128 && res.Failed < 0:
+		err = fmt.Errorf("%w: %w", errStopped, err)
 	case err == nil && res.Status != 0:
 		err = fmt.Errorf("status %d", res.Status)
 	}
-	if err != nil {
-		if c.Verbose {
-			_, _ = said.WriteTo(os.Stderr)
-		}
-		return "", err
+	if err != nil && c.Verbose {
+		_, _ = said.WriteTo(os.Stderr)
 	}
-	return out.String(), nil
+	return out.String(), err
 }
 
 // ranks runs a job that measures, and returns the words of each rank's line, without its number.

@@ -50,3 +50,21 @@ func TestCheckHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckStopped: of a host on which a process does not go on that is told, and what was found before of
+// others. Slots are of no concern.
+func TestCheckStopped(t *testing.T) {
+	t.Parallel()
+	ssh := fakeSSH(t, `echo "u@c: Permission denied (publickey)." >&2; exit 255`)
+	r := gasrun(t, "-check", "-hosts", "c,localhost:1,localhost:1", "-ssh", ssh, "-timeout", "300ms", "-x", envStopped+"=2", "-x", jobenv.JoinTimeout+"=1h")
+	r.want(t, jobenv.StatusFailed)
+	for _, want := range []string{
+		`(?m)^FAIL c: start: u@c: Permission denied \(publickey\)\.`,
+		`(?m)^FAIL .*localhost#2: answer: nothing more was heard within 300ms \(-timeout\)`,
+		`\nFAIL no job can run on all 3 hosts: .*\n$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.stdout) {
+			t.Errorf("no line %s in\n%s", want, r.stdout)
+		}
+	}
+}
