@@ -198,6 +198,8 @@ func TestPrograms(t *testing.T) {
 		"update":   "lost updates: ",
 		"mismatch": "different expressions: 0 by thread 0 at mismatch.upc:3, and 1 by thread 1 at mismatch.upc:3: barrier: ",
 		"deadlock": "deadlock.upc:4: sim: deadlock at",
+		"handler":  "handler.upc:6: libc: longjmp from the handler of signal 12, which runs beside its thread\nexit status 134",
+		"fault":    "fault.upc:5: in the handler of signal 8, which runs when the functions of its thread have ended: libc: longjmp to",
 	}
 	for name := range wrong {
 		b.add(t, "wrong_"+name, 0, "testdata/wrong/"+name+".upc")

@@ -93,7 +93,7 @@ func (c *C) Run(main func() int32) (status int32, aborted bool) {
 			}
 			if h, _ := c.handlers.Load(number); h.fn != nil && uintptr(h.raw) != 1 {
 				status, aborted = 128+number, true
-				interrupted(c, number)
+				interrupted(c, number, "when the functions of its thread have ended")
 				return
 			}
 			panic(fmt.Errorf("%s: %w", origin.Caller(), e))

@@ -18,13 +18,15 @@ func Catch(c *C, body func(frame uint64, place, value int32)) {
 	c.live = append(c.live, at.frame)
 	defer func() { c.live = c.live[:depth] }()
 	once := func() (again bool) {
+		returned := false
 		defer func() {
-			if j := c.jump; j != nil && j.frame == at.frame {
+			if j := c.jump; !returned && j != nil && j.frame == at.frame {
 				recover() // the panic of Longjmp
 				at, c.jump, again = *j, nil, true
 			}
 		}()
 		body(at.frame, at.place, at.value)
+		returned = true
 		return false
 	}
 	for once() {

@@ -32,6 +32,15 @@ func TestLongjmp(t *testing.T) {
 			t.Fatalf("%v, not %d at %d", got, want, i)
 		}
 	}
+	calls := 0
+	Catch(&c, func(frame uint64, _, _ int32) { // a handler beside the thread jumps, and the function returns
+		if calls++; calls == 1 {
+			c.jump = &jump{frame, 1, 1}
+		}
+	})
+	if calls != 1 {
+		t.Errorf("a function that had returned was called %d times", calls)
+	}
 	defer func() {
 		if s, _ := recover().(string); !strings.Contains(s, "has returned") || len(c.live) > 0 {
 			t.Errorf("%q, %v", s, c.live)

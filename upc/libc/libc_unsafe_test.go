@@ -487,6 +487,7 @@ func TestEnds(t *testing.T) {
 		"return": {func(*C) int32 { return 3 }, 3, false},
 		"exit":   {func(c *C) int32 { c.Exit(4); return 0 }, 4, false},
 		"abort":  {func(c *C) int32 { c.Abort(); return 0 }, 134, true},
+		"caught": {func(c *C) int32 { Catch(c, func(uint64, int32, int32) { c.Exit(5) }); return 0 }, 5, false},
 		"assert": {func(c *C) int32 { c.AssertFail(str("x > 0"), str("f.upc"), 7, str("main")); return 0 }, 134, true},
 	} {
 		c := thread(t)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/files"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // Errnum is where a thread's errno is.
@@ -341,18 +342,27 @@ func Signal(c *C, number int32, raw unsafe.Pointer, fn func(int32)) unsafe.Point
 	case syscall.SIGSEGV, syscall.SIGFPE, syscall.SIGBUS, syscall.SIGILL: // which are panics of Go
 	default:
 		if !known && raw != nil {
-			sys.OnSignal(s, func() { interrupted(c, number) })
+			sys.OnSignal(s, func() { interrupted(c, number, "beside its thread") })
 		}
 	}
 	return was.raw
 }
 
-// interrupted runs a signal's handler beside the thread. If it calls exit, the process ends.
-func interrupted(c *C, number int32) {
+// interrupted runs a signal's handler, away from the functions of the thread. If it calls exit, the process ends, and
+// also if it does what cannot be there, such as longjmp.
+func interrupted(c *C, number int32, where string) {
 	defer func() {
-		if e, ok := recover().(exit); ok {
+		switch e := recover().(type) {
+		case nil:
+			return
+		case exit:
 			os.Exit(int(e.status))
+		case *jump:
+			fmt.Fprintf(os.Stderr, "%s: libc: longjmp from the handler of signal %d, which runs %s\n", origin.Caller(), number, where)
+		default:
+			fmt.Fprintf(os.Stderr, "%s: in the handler of signal %d, which runs %s: %v\n", origin.Caller(), number, where, e)
 		}
+		os.Exit(134)
 	}()
 	Raise(c, number)
 }
