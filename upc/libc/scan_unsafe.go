@@ -210,7 +210,7 @@ func (in *input) convert(v *conv, to unsafe.Pointer) bool {
 			return false
 		}
 		if to != nil {
-			bulk.Copy(bytesAt(to, uint64(len(all))), all)
+			storeText(to, v.size, all)
 		}
 		return true
 	case 's', '[':
@@ -221,13 +221,22 @@ func (in *input) convert(v *conv, to unsafe.Pointer) bool {
 			return v.set[b]
 		})
 		if len(all) > 0 && to != nil {
-			at := bytesAt(to, uint64(len(all)+1))
-			bulk.Copy(at, all)
-			at[len(all)] = 0
+			storeText(to, v.size, append(all, 0))
 		}
 		return len(all) > 0
 	}
 	return false
+}
+
+// storeText stores chars, or wide characters if size is that: locale C has one of each byte.
+func storeText(to unsafe.Pointer, size string, all []byte) {
+	if size != "l" {
+		bulk.Copy(bytesAt(to, uint64(len(all))), all)
+		return
+	}
+	for i, b := range all {
+		*At((*int32)(to), i) = int32(b)
+	}
 }
 
 // chars reads as long as bytes are good.

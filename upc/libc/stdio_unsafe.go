@@ -308,7 +308,9 @@ func (v *spec) conversion(a any) string {
 			return v.integer(w)
 		}
 	case 'c':
-		if w, ok := word(a); ok {
+		if w, ok := word(a); ok && v.size == "l" {
+			return v.pad("", string(rune(w)), false)
+		} else if ok {
 			return v.pad("", string([]byte{byte(w)}), false)
 		}
 	case 'f', 'F', 'e', 'E', 'g', 'G', 'a', 'A':

@@ -3,11 +3,13 @@
 /* Cases inside other statements and gotos into blocks, against a compiler of C. */
 #ifdef __UPC__
 #include <upc.h>
+#define FORALL(a, b, c, d) upc_forall (a; b; c; d)
 shared int flag;
 #else
 #define MYTHREAD 0
 static int flag;
 #define upc_barrier
+#define FORALL(a, b, c, d) for (a; b; c)
 #endif
 /* Duff's device. */
 static void send(char *to, const char *from, int count) {
@@ -180,6 +182,54 @@ static int retry(int fail) {
   } while (tries < 4);
   return -tries;
 }
+/* goto from a case into a block of another one, and of none. */
+static int across(int x) {
+  int n = 0;
+  switch (x) {
+    { before: n += 1000; }
+  case 1: { inner: n++; } break;
+  case 2: n = 10; goto inner;
+  case 3: if (n < 2000) goto before;
+    { { if (n > 9000) { deep: n += 7; } } n += 5; break; }
+  default: n += 100; if (n < 300) goto deep;
+  }
+  return n;
+}
+/* default in the middle of a switch that a jump leads into, with what falls into it and out of it. */
+static int middle(int x) {
+  int n = 0;
+  switch (x) {
+  case 1: n = 1;
+  case 2: n = n * 10 + 2;
+  default: n = n * 10 + 9; if (x > 7) { again: n++; break; }
+  case 3: n = n * 10 + 3; if (n > 2000) goto again;
+  case 4: n = n * 10 + 4; break;
+  case 5: n = 5;
+  }
+  return n;
+}
+/* continue in such a switch, of loops that nothing leads into. */
+static int skips(int way) {
+  int i, n = 0, tries = 0;
+  for (i = 0; i < 6; i++) {
+    switch (i) {
+    case 1: if (way) { more: n += 7; tries++; continue; }
+    case 2: n++; continue;
+    case 4: if (tries < 3) goto more; break;
+    default: n += 20; if (i == 5) goto more;
+    }
+    n += 100;
+  }
+  FORALL(i = 0, i < 6, i++, 0) {
+    switch (i % 3) {
+    case 0: { twice: n += 1000; } continue;
+    case 1: if (i > 2) goto twice; break;
+    default: n += 5000; continue;
+    }
+    n += 10000;
+  }
+  return n;
+}
 int main(void) {
   char to[32];
   int i, k;
@@ -196,6 +246,7 @@ int main(void) {
     for (i = 0; i < 4; i++) printf("%d %d %d\n", bare(i), enter(i), retry(i * 2 + 1));
     printf("%d %d %d\n", states("ab 12 -7 f(2) - %"), states("-x 0 # 1 2"), states(""));
     printf("%d %d\n", never(1), never(9) + dead(0));
+    for (i = 0; i < 10; i++) printf("%d %d %d\n", across(i), middle(i), skips(i % 2));
   }
   /* A loop that is entered in its body and waits for another thread. */
   upc_barrier;

@@ -6,11 +6,12 @@
 /* setjmp and longjmp, against a compiler of C. */
 #ifdef __UPC__
 #include <upc.h>
+#define FORALL(a, b, c, d) upc_forall (a; b; c; d)
 shared int sum[THREADS];
 #else
 #define MYTHREAD 0
 #define THREADS 1
-#define upc_forall(a, b, c, d) for (a; b; c)
+#define FORALL(a, b, c, d) for (a; b; c)
 static int sum[1];
 #endif
 static jmp_buf top;
@@ -95,6 +96,27 @@ static int counted(void) {
   }
   return n;
 }
+/* An array whose length is computed in a loop that a longjmp leads into; two declarations, of which the second jumps. */
+static int arrays(void) {
+  volatile int i, n = 0, sum = 0;
+  for (i = 1; i < 5; i++) {
+    int list[i * 3], k;
+    jmp_buf env;
+    for (k = 0; k < i * 3; k++) list[k] = k * i;
+    if (setjmp(env) < 2) { n++; longjmp(env, n % 3 + 1); }
+    for (k = 0; k < (int)(sizeof list / sizeof *list); k++) sum += list[k];
+  }
+  {
+    jmp_buf env;
+    int first = (n++, n), code = setjmp(env), after = first + code;
+    if (code < 3 && n < 100) longjmp(env, code + 1);
+    if ((sigsetjmp(env, code) == 0 && n > 100) || after < 0) sum += 100000;
+    if (setjmp(env) == 0 ? n : 0) longjmp(env, 1);
+    return sum * 100 + n + after;
+  }
+}
+/* exit past setjmp. */
+static int quit(void) { if (setjmp(top) == 0) exit(0); return 1; }
 static int named(int n) { at0: if (n++ < 3) goto at0; if (setjmp(top)) { at1: return n; } goto at1; }
 static void looped(int i) { if (i >= 0) fail(3, "from a loop"); }
 int main(void) {
@@ -121,12 +143,12 @@ int main(void) {
   /* Out of a upc_forall, after which the next one is shared out again. */
   {
     int i;
-    if (setjmp(top) == 0) { upc_forall (i = 0; i < THREADS; i++; i) looped(i); }
-    upc_forall (i = 0; i < THREADS; i++; i) { sum[MYTHREAD]++; looped(-1); }
+    if (setjmp(top) == 0) { FORALL(i = 0, i < THREADS, i++, i) looped(i); }
+    FORALL(i = 0, i < THREADS, i++, i) { sum[MYTHREAD]++; looped(-1); }
     if (sum[MYTHREAD] != 1) printf("%d\n", sum[MYTHREAD]);
   }
   round = setjmp(top);
   if (round < 3) longjmp(top, round + 1);
-  if (MYTHREAD == 0) printf("%d %d\n", round, named(1));
-  return 0;
+  if (MYTHREAD == 0) printf("%d %d %d\n", round, named(1), arrays());
+  return quit();
 }

@@ -15,6 +15,7 @@ static wchar_t letter;
 #define TITLE L"wide" L"\x263a" " string"
 static const wchar_t title[] = TITLE;
 static wchar_t fixed[8] = L"abc", exact[3] = L"xyz", braces[] = {L"in braces"};
+static wchar_t mixed[] = "ad" L"ja" "cent\xe9"; /* wide if one of them is */
 static const wchar_t *days[] = {L"Monday", L"Tuesday", L"\u00e9t\351 \101\t\\"};
 struct entry { wchar_t name[6]; int n; };
 static struct entry table[] = {{L"one", 1}, {L"seven", 7}, {{L'a', L'b'}, 2}};
@@ -60,6 +61,14 @@ int main(int argc, char **argv) {
   printf("%zu %s %d %d %d\n", i, text, (int)wcstombs(text, L"\x263a", 5), btowc('x'), wctob(L'y'));
   printf("%ld %lu %g", wcstol(L" -42rest", &rest, 10), wcstoul(L"ff", NULL, 16), wcstod(L"2.5e3", NULL));
   printf(" %ls\n", rest);
+  printf("%zu %d %d %ls\n", sizeof mixed, mixed[1], mixed[8], "a" L"b" "c");
+  {
+    struct { wchar_t name[4]; int n; } s = {"x" L"yz", 3};
+    wchar_t word[8] = L"~~~~~~~", set[8] = L"~~~~~~~", chars[8] = L"~~~~~~~";
+    i = sscanf("words abc[1] x", "%ls %l[a-z]%3lc %*ls%n", word, set, chars, &s.n);
+    printf("%zu %ls %d %ls %d %ls %d %ls\n", i, word, word[6], set, set[4], chars, s.n, s.name);
+    printf("[%lc] [%4lc] [%-3lc] [%c]\n", L'x', (wint_t)'y', L'z', 'c');
+  }
   qsort(days, 2, sizeof *days, compare);
   letter = L'\x3b1';
   printf("%ls %d %d\n", days[0], letter, iswalpha(letter) != 0);

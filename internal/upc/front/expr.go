@@ -12,7 +12,9 @@ func (p *parser) expression() *Node {
 	e := p.assignment()
 	for p.at(",") {
 		at := p.next().pos
+		p.heads++
 		r := p.value(p.assignment())
+		p.heads--
 		e = &Node{Op: Comma, Pos: at, Type: r.Type.plain(), L: e, R: r}
 	}
 	return e
@@ -49,9 +51,12 @@ func (p *parser) conditional() *Node {
 	}
 	at := p.next().pos
 	c = p.scalar(c, at)
+	p.heads++
 	a := p.value(p.expression())
 	p.expect(":")
-	return p.choose(c, a, p.conditional(), at)
+	b := p.conditional()
+	p.heads--
+	return p.choose(c, a, b, at)
 }
 
 var levels = [][]string{
@@ -85,7 +90,13 @@ again:
 	for _, op := range levels[level] {
 		if t.text == op {
 			p.i++
-			l = p.operate(op, l, p.binary(level+1), t.pos)
+			heads := p.heads
+			if level < 2 { // || and &&
+				p.heads++
+			}
+			r := p.binary(level + 1)
+			p.heads = heads
+			l = p.operate(op, l, r, t.pos)
 			goto again
 		}
 	}
@@ -370,36 +381,42 @@ func variableArgument(p *parser) *Node {
 
 // stringConstant reads adjacent string constants.
 func (p *parser) stringConstant() *Node {
-	at, isWide := p.tok().pos, false
-	var b []byte
-	var w []int32
+	at, isWide := p.tok().pos, wide(p.tok())
+	var all []int32
 	for p.tok().kind == tString {
 		t := p.next()
-		isWide = isWide || wide(t)
-		if wide(t) {
-			c, ok := characters(t.text)
-			if !ok {
-				p.errorf(t.pos, "unknown escape sequence")
-			}
-			w = append(w, c...)
-			continue
-		}
-		s, ok := unquote(t.text)
+		c, ok := characters(t.text)
 		if !ok {
 			p.errorf(t.pos, "unknown escape sequence")
 		}
-		b = append(b, s...)
-		w = append(w, []int32([]rune(string(s)))...)
+		all = append(all, c...)
 	}
-	if isWide {
-		b = nil
-		for _, c := range append(w, 0) {
-			b = binary.LittleEndian.AppendUint32(b, uint32(c))
+	var b []byte
+	elem := tyChar
+	for _, c := range append(all, 0) {
+		if isWide {
+			b, elem = binary.LittleEndian.AppendUint32(b, uint32(c)), tyInt
+		} else {
+			b = append(b, byte(c))
 		}
-		return &Node{Op: Str, Pos: at, Type: &Type{Kind: Array, Elem: tyInt, Len: int64(len(w) + 1)}, Str: string(b)}
 	}
-	b = append(b, 0)
-	return &Node{Op: Str, Pos: at, Type: &Type{Kind: Array, Elem: tyChar, Len: int64(len(b))}, Str: string(b)}
+	return &Node{Op: Str, Pos: at, Type: &Type{Kind: Array, Elem: elem, Len: int64(len(all) + 1)}, Str: string(b)}
+}
+
+// widen makes adjacent string constants wide if one of them is (C99 6.4.5p4).
+func widen(toks []token) {
+	run := func(i int) bool { return toks[i].kind == tString || toks[i].kind == tPragma }
+	for i := 0; i < len(toks); i++ {
+		from, isWide := i, false
+		for ; run(i); i++ { // the last token is none
+			isWide = isWide || toks[i].kind == tString && wide(toks[i])
+		}
+		for k := from; k < i && isWide; k++ {
+			if t := &toks[k]; t.kind == tString && !wide(*t) {
+				t.text = "L" + t.text
+			}
+		}
+	}
 }
 
 func (p *parser) primary() *Node {

@@ -37,7 +37,7 @@ func into(p *parser, path []*Node, at Pos, what string) {
 // landing is the value of n, a call of setjmp, which stands before the statement that is read: a longjmp leads to the label behind it.
 func landing(p *parser, n *Node) *Node {
 	if p.fn == nil || len(p.path) == 0 || p.path[len(p.path)-1].Op != Block || p.heads > 0 {
-		p.errorf(n.Pos, "not supported: setjmp in the head of a loop, or in a statement without braces around it")
+		p.errorf(n.Pos, "not supported: setjmp in the head of a loop, in a statement without braces around it, or behind &&, ||, ? or a comma")
 		return p.broken(n.Pos)
 	}
 	into(p, p.path, n.Pos, "a longjmp to setjmp")
@@ -89,7 +89,7 @@ func land(p *parser) {
 			k++
 		}
 		// A part of a switch is a block in Go.
-		if k == len(path) && k > 1 && path[k-2].Op == Switch && path[k-1].Op == Block {
+		if k > 1 && path[k-2].Op == Switch && path[k-1].Op == Block {
 			k -= 2
 		}
 		into(p, path[k:], g.n.Pos, "goto '"+g.n.Str+"'")

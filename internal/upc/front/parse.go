@@ -34,6 +34,7 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 		}
 	}()
 	p.toks, p.unit.Relined = preprocess(r, cfg, name, src)
+	widen(p.toks)
 	p.defines = definitions(p.toks, false)
 	p.push()
 	for p.tok().kind != tEOF {
@@ -83,7 +84,7 @@ type parser struct {
 	flat       map[*Node]bool // statements of the function that something jumps into
 	loops      int
 	switches   []jump
-	heads      int // 1 in the head of a loop
+	heads      int // loops whose head, and &&, ||, ? and commas whose further operands are being read
 	foralls    []*Node
 	longDouble bool            // the file has been warned of it
 	pack       []int64         // what #pragma pack allows of alignments, innermost last; 0 for any

@@ -6,7 +6,7 @@ int __upc_setjmp(unsigned long *env, int place);
 void longjmp(unsigned long *env, int value);
 #define setjmp(env) __upc_setjmp(env, 0)
 #define _setjmp(env) __upc_setjmp(env, 0)
-#define sigsetjmp(env, mask) ((void)(mask), __upc_setjmp(env, 0))
+#define sigsetjmp(env, mask) __upc_setjmp(env, mask)
 #define siglongjmp longjmp
 #define _longjmp longjmp
 #endif
