@@ -256,8 +256,12 @@ func TestNested(t *testing.T) {
 		}
 	})
 	t.Run("-v", func(t *testing.T) {
-		r := gasrun(t, "-v", "-n", "1", prog, "nest", prog, "place")
+		trace := filepath.Join(t.TempDir(), "trace")
+		r := gasrun(t, "-v", "-n", "1", "-trace", trace, prog, "nest", prog, "place")
 		r.want(t, 0, "is a job of its own: rank 0 has started it")
+		if k := bytes.Count(read(t, trace), []byte("rank 0")); k != 1 {
+			t.Errorf("%d jobs have written to the trace of one", k)
+		}
 		r = gasrun(t, append([]string{"-n", "1", prog, "nest"}, append(inner, "-v", prog, "place")...)...)
 		r.want(t, 0, "gasrun: started by rank 0 of job ")
 	})
