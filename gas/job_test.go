@@ -39,11 +39,13 @@ func TestMain(m *testing.M) {
 			}
 			Main(func(*Node) error { return nil })
 		},
-		"lost":         func() { Main(ownerIsKilled) },
-		"slices":       func() { Main(madeSlices) },
-		"plain slices": func() { Main(plainSlices) },
-		"plain pieces": func() { Main(plainPieces) },
-		"counted":      func() { Main(counted) },
+		"lost":          func() { Main(ownerIsKilled) },
+		"slices":        func() { Main(madeSlices) },
+		"plain slices":  func() { Main(plainSlices) },
+		"plain pieces":  func() { Main(plainPieces) },
+		"counted":       func() { Main(counted) },
+		"asked to quit": func() { Main(askedToQuit) },
+		"without room":  func() { Main(withoutRoom) },
 	})
 }
 

@@ -111,12 +111,17 @@ func (c cardOf) Multicast(tag conduits.Tag, words []uint32, payload []byte) cond
 	st := c.Card.Multicast(tag, words, payload)
 	if st == conduits.Ready {
 		var s sending
+		to := c.p.Rank()
 		for r := range c.p.Size() {
 			if r != c.p.Rank() {
 				s = c.p.sending(s, r, conduits.Request, tag, words)
+				to = r
 			}
 		}
-		c.p.sent(c.p.Rank(), conduits.Request, tag, len(payload), began, s)
+		if c.p.Size() > 2 {
+			to = c.p.Rank() // for there are several
+		}
+		c.p.sent(to, conduits.Request, tag, len(payload), began, s)
 	}
 	return st
 }
@@ -209,7 +214,7 @@ func (p *profiled) Post(a *conduits.Access) (conduits.Event, error) {
 		if err != nil {
 			had = a.Wanted()
 		}
-		if !p.trace.Posted(flow, a.Cookie, uint8(had)) {
+		if !p.trace.Posted(flow, a.Cookie, uint8(had), p.Now()) {
 			flow = 0
 		}
 	}

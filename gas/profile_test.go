@@ -28,6 +28,7 @@ func counted(n *Node) error {
 		n.Must(next.Put(n, uint64(i)))
 	}
 	n.Must(next.PutSlice(n, make([]uint64, 32)))
+	n.Must(next.PutShape(n, make([]uint64, 16), Shape{Count: 8, Len: 2, Remote: 4}))
 	for range 40 {
 		Must(next.Get(n))
 	}

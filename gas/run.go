@@ -98,9 +98,7 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 		return (*member)(newNode(watched(ep, seen, r.trace), r))
 	})
 	if r.trace != nil {
-		if err := r.trace.Close(); err != nil { // no failure of the program
-			fmt.Fprintf(cfg.Output, "argon: %v\n", err)
-		}
+		r.trace.Close()
 	}
 	return err
 }
@@ -194,8 +192,11 @@ func (m *member) Close(killed bool) error {
 }
 
 // Diagnosis says how much the rank has under way, and what is pinned, if anything ever
-// was.
+// was. It brings the trace up to date, for a process that is asked where it is may be ended next.
 func (m *member) Diagnosis() string {
+	if m.run.trace != nil {
+		m.run.trace.TryFlush()
+	}
 	if !m.work.open.Load() { // the rank is making what is looked at
 		return ""
 	}

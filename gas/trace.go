@@ -25,7 +25,7 @@ func (c *Config) openTrace() (*perfetto.File, error) {
 	if launched && os.Getenv(jobenv.CtlFD) == "" {
 		return nil, errs.NotSupported("gas: ARGON_TRACE=%q: ranks of several processes write to a file that gasrun begins: start them by gasrun -trace", c.Trace)
 	}
-	return perfetto.Open(c.Trace, launched)
+	return perfetto.Open(c.Trace, launched, c.Output)
 }
 
 // sending is a message on its way into the trace.
@@ -73,7 +73,7 @@ func (s *profiling) nameOf(c conduits.Class, tag conduits.Tag, words []uint32) s
 // traceSent writes a message: a reply in the row of the handler that sends it.
 func (p *profiled) traceSent(dst int, c conduits.Class, n int, began time.Duration, s sending) {
 	l := &perfetto.Slice{Name: "send " + s.name, Peer: dst, Bytes: uint64(n), Began: began, From: s.to}
-	if len(s.to) > 1 {
+	if len(s.to) != 1 {
 		l.Peer = -1
 	}
 	if c == conduits.Reply {

@@ -122,6 +122,7 @@ func TestRecord(t *testing.T) {
 		{[]string{"-replay", file, "-machine", "none"}, jobenv.StatusUsage, []string{"none"}},
 		{[]string{"-compute", "2", "./program"}, jobenv.StatusUsage, []string{"-replay"}},
 		{[]string{"-record", "", "./program"}, jobenv.StatusUsage, []string{"-record", "empty"}},
+		{[]string{"-trace", "/dev/full", simulated(t, "hello")}, 0, []string{"argon: trace: it is not complete"}},
 		{[]string{"-trace", "", "./program"}, jobenv.StatusUsage, []string{"-trace", "empty"}},
 		{[]string{"-trace", filepath.Join(dir, "none", "x"), simulated(t, "hello")}, jobenv.StatusFailed, []string{"-trace", "no such file"}},
 		{[]string{"-trace", file + ".trace", "-hosts", "elsewhere:2", simulated(t, "hello")}, jobenv.StatusFailed, []string{"elsewhere", "-trace"}},

@@ -7,9 +7,11 @@
 package perfetto
 
 import (
-	"errors"
+	"fmt"
+	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -40,7 +42,8 @@ const chunkBytes = 64 << 10
 type File struct {
 	mu  sync.Mutex
 	to  *os.File
-	err error
+	say io.Writer
+	err error // why it is not complete, which say has been told
 	e   encoder
 }
 
@@ -50,8 +53,8 @@ var opened struct {
 }
 
 // Open opens the trace of a job, of which this process has all ranks, or gasrun has begun it. Further jobs of a process
-// get name.2, .3, ...
-func Open(name string, begun bool) (*File, error) {
+// get name.2, .3, ... What fails later say is told, once.
+func Open(name string, begun bool, say io.Writer) (*File, error) {
 	opened.Lock()
 	if opened.jobs == nil {
 		opened.jobs = map[string]int{}
@@ -71,7 +74,7 @@ func Open(name string, begun bool) (*File, error) {
 	if err != nil {
 		return nil, errs.Resource("trace: %v (-trace, ARGON_TRACE)", err)
 	}
-	return &File{to: f}, nil
+	return &File{to: f, say: say}, nil
 }
 
 // Flush writes what is kept.
@@ -81,23 +84,48 @@ func (f *File) Flush() {
 	f.mu.Unlock()
 }
 
+// TryFlush is Flush that does not wait for a goroutine that writes, perhaps to a disk that is stuck.
+func (f *File) TryFlush() {
+	if f.mu.TryLock() {
+		f.flush()
+		f.mu.Unlock()
+	}
+}
+
 // flush is Flush with the lock held.
 func (f *File) flush() {
 	if len(f.e.b) > 0 && f.err == nil {
-		_, f.err = f.to.Write(f.e.b)
+		f.failed(f.write())
 	}
 	f.e.b = f.e.b[:0]
 }
 
+// write appends what is kept, all of it or nothing: readers take what follows half a packet for its other half.
+func (f *File) write() error {
+	unlock, locked := sys.LockFile(f.to.Fd())
+	defer unlock()
+	size, sized := sys.FileSize(f.to.Fd())
+	_, err := f.to.Write(f.e.b)
+	if err != nil && locked == nil && sized == nil {
+		_ = f.to.Truncate(size) // of a device that cannot be
+	}
+	return err
+}
+
+// failed tells of the first error. The lock is held.
+func (f *File) failed(err error) {
+	if err != nil && f.err == nil {
+		f.err = err
+		fmt.Fprintf(f.say, "argon: trace: it is not complete: %v (-trace, ARGON_TRACE)\n", err) // which is no failure of the program
+	}
+}
+
 // Close ends the part of this process.
-func (f *File) Close() error {
+func (f *File) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.flush()
-	if err := errors.Join(f.err, f.to.Close()); err != nil {
-		return errs.Resource("trace: it is not complete: %v (-trace, ARGON_TRACE)", err)
-	}
-	return nil
+	f.failed(f.to.Close())
 }
 
 // Rank is what one rank writes. Its methods are for any goroutine.
@@ -225,7 +253,7 @@ type Lane struct {
 	*Rank
 	lane   int
 	counts [2][2]map[int]*[buckets]uint32 // of messages sent and received, by class, peer and hash
-	open   map[uint64]access              // by cookie
+	open   map[uint64][]access            // by cookie, which the pieces of an operation have in common
 }
 
 // buckets is how many hashes of messages there are. Messages of the same are taken to come in the order they were sent.
@@ -240,7 +268,7 @@ type access struct {
 
 // Lane makes lane i.
 func (r *Rank) Lane(i int) *Lane {
-	l := &Lane{Rank: r, lane: i, open: map[uint64]access{}}
+	l := &Lane{Rank: r, lane: i, open: map[uint64][]access{}}
 	for way := range l.counts {
 		for c := range l.counts[way] {
 			l.counts[way][c] = map[int]*[buckets]uint32{}
@@ -305,39 +333,58 @@ func (l *Lane) Posting(name string, cookie uint64, want uint8) (flow uint64) {
 	defer l.f.mu.Unlock()
 	l.posts++
 	flow = mix(mix(mix(uint64(l.rank)<<32|math.MaxUint32)) ^ l.posts) // of no message: there is no such rank
-	l.open[cookie] = access{flow, want, name}
+	l.open[cookie] = append(l.open[cookie], access{flow, want, name})
 	return flow
 }
 
 // Posted takes off completions that have come with the access's begin, and reports whether others have come, or will.
-func (l *Lane) Posted(flow, cookie uint64, had uint8) bool {
+func (l *Lane) Posted(flow, cookie uint64, had uint8, at time.Duration) (more bool) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
-	a, is := l.open[cookie]
-	if !is || a.flow != flow {
-		return true // complete, and the cookie another's
+	more = true
+	list := l.open[cookie]
+	if i := slices.IndexFunc(list, func(a access) bool { return a.flow == flow }); i >= 0 {
+		own := list[i].want & had
+		had &^= own
+		more = !l.off(cookie, i, own)
 	}
-	if a.want &^= had; a.want == 0 {
-		delete(l.open, cookie)
+	l.completed(cookie, had, at) // those of others of the cookie, which have been taken for this one's
+	return more
+}
+
+// off takes completions off access i of a cookie, and reports whether those were the last.
+func (l *Lane) off(cookie uint64, i int, ev uint8) bool {
+	list := l.open[cookie]
+	if list[i].want &^= ev; list[i].want != 0 {
 		return false
 	}
-	l.open[cookie] = a
+	if list = slices.Delete(list, i, i+1); len(list) > 0 {
+		l.open[cookie] = list
+	} else {
+		delete(l.open, cookie)
+	}
 	return true
 }
 
-// Completed writes that an access is complete, when its last completion has come.
+// Completed takes completions off the oldest accesses of a cookie that want them, and writes which of these are complete.
 func (l *Lane) Completed(cookie uint64, ev uint8, at time.Duration) {
 	l.f.mu.Lock()
-	defer l.f.mu.Unlock()
-	a, is := l.open[cookie]
-	if !is {
-		return
+	l.completed(cookie, ev, at)
+	l.f.mu.Unlock()
+}
+
+// completed is Completed with the lock held.
+func (l *Lane) completed(cookie uint64, ev uint8, at time.Duration) {
+	for ; ev != 0; ev &= ev - 1 {
+		one := ev & -ev
+		list := l.open[cookie]
+		i := slices.IndexFunc(list, func(a access) bool { return a.want&one != 0 })
+		if i < 0 {
+			continue
+		}
+		if a := list[i]; l.off(cookie, i, one) {
+			s := Slice{Name: a.name + " complete", Peer: -1, To: a.flow}
+			l.event(instant, Accesses, l.track(Accesses, 0), &s, at)
+		}
 	}
-	if a.want &^= ev; a.want != 0 {
-		l.open[cookie] = a
-		return
-	}
-	delete(l.open, cookie)
-	s := Slice{Name: a.name + " complete", Peer: -1, To: a.flow}
-	l.event(instant, Accesses, l.track(Accesses, 0), &s, at)
 }
