@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,11 +13,12 @@ import (
 // TestRaces: a search names both places of the one race that each of ten programs has, with the first seed, and finds none in
 // ten that look like them. What the programs print when they end without a failure stays out of it.
 func TestRaces(t *testing.T) {
-	const programs, n = 10, 3
+	const programs, n = 10, 3 // and more that have none
 	b := newBundle(t)
 	b.races = true
 	b.add(t, "wrong", 0, "testdata/races/wrong.upc")
 	b.add(t, "right", 0, "testdata/races/right.upc")
+	b.addTwice(t)
 	b.build(t, "-tags=upcraces")
 	source, err := os.ReadFile("testdata/races/wrong.upc")
 	if err != nil {
@@ -44,10 +46,54 @@ func TestRaces(t *testing.T) {
 		if places = slices.Compact(places); !slices.Equal(places, want) {
 			t.Errorf("wrong %d: a race at %v, not %v", k, places, want)
 		}
-		out.Reset()
-		errs.Reset()
+	}
+	for k := 1; k <= programs+1; k++ {
+		var out, errs strings.Builder
+		o := options{seeds: 3, n: n, args: []string{fmt.Sprint(k)}}
 		if code := search(&o, b.bin("right"), &out, &errs); code != 0 {
 			t.Errorf("right %d: status %d:\n%s%s", k, code, out.String(), errs.String())
 		}
+	}
+	var out, errs strings.Builder
+	if code := search(&options{seeds: 1, n: 3}, b.bin("twice"), &out, &errs); code != 0 {
+		t.Errorf("two jobs in one process: status %d:\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+// addTwice adds a program that runs two jobs, which have nothing to do with each other.
+func (b *bundle) addTwice(t *testing.T) {
+	t.Helper()
+	const text = `package program
+
+import "github.com/argon-go/argon/upc/rt"
+
+func Main() {
+	var p rt.Phaseless
+	for job := range 2 {
+		err := rt.Run(rt.Config{Threads: 3, Conduit: "sim"}, func(t *rt.Thread) {
+			if job == 0 {
+				if q := t.AllAlloc(1, 8); t.MyThread() == 0 {
+					p = q
+				}
+				t.BarrierAny()
+			}
+			if t.MyThread() == job {
+				rt.Put(t, p, int64(job))
+			}
+		})
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+`
+	b.names = append(b.names, "twice")
+	to := filepath.Join(b.dir, "twice")
+	err := os.Mkdir(to, 0o777)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to, "main.go"), []byte(text), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -170,17 +170,17 @@ func Atomic[T Scalar](t *Thread, d Domain, strict bool, op Op, p Phaseless, a, b
 		}
 		saw(t, p, o.typ.size(), k)
 		if strict {
-			t.races.Release(t.me, uint64(p))
+			t.races.Release(t.me, uint64(p), o.typ.size())
 		}
 	}
 	old := operate(t, o.typ, op, p, a, b)
+	if checked && strict {
+		t.races.Acquire(t.me, uint64(p), o.typ.size())
+	}
 	t.x.Wake(p.Thread())
 	if strict {
 		t.x.Fence()
 		t.n.Poll()
-		if checked {
-			t.races.Acquire(t.me, uint64(p))
-		}
 	}
 	return old
 }

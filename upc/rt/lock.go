@@ -165,7 +165,7 @@ func (t *Thread) Lock(l Lock) {
 	t.held.add(l, q)
 	t.x.Fence()
 	if checked {
-		t.races.Acquire(t.me, uint64(p))
+		t.races.Acquire(t.me, uint64(p), 8)
 	}
 }
 
@@ -183,7 +183,7 @@ func (t *Thread) LockAttempt(l Lock) bool {
 	if ok {
 		t.held.add(l, q)
 		if checked {
-			t.races.Acquire(t.me, uint64(p))
+			t.races.Acquire(t.me, uint64(p), 8)
 		}
 	} else {
 		t.nodes = append(t.nodes, q)
@@ -211,7 +211,7 @@ func (t *Thread) Unlock(l Lock) {
 // reports whether the lock still exists. It never waits for a freed one.
 func (t *Thread) pass(p, q Phaseless) bool {
 	if checked {
-		t.races.Release(t.me, uint64(p))
+		t.races.Release(t.me, uint64(p), 8)
 	}
 	t.Fence()
 	next, err := extended.Load[uint64](t.x, t.me, q.Addr())

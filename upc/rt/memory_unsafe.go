@@ -122,12 +122,12 @@ func GetStrict[T Scalar](t *Thread, p Phaseless) T {
 		t.strict = true
 	}
 	v := Get[T](t, p)
+	if checked { // others, which run in Fence and Poll, may write what was not read
+		t.strict = false
+		t.races.Acquire(t.me, uint64(p), int(unsafe.Sizeof(v)))
+	}
 	t.x.Fence()
 	t.n.Poll()
-	if checked {
-		t.strict = false
-		t.races.Acquire(t.me, uint64(p))
-	}
 	return v
 }
 
@@ -137,16 +137,16 @@ func (t *Thread) Poll() { t.n.Poll() }
 
 // PutStrict is a strict write to the T at p.
 func PutStrict[T Scalar](t *Thread, p Phaseless, v T) {
+	t.Fence()
 	if checked {
-		t.races.Release(t.me, uint64(p))
+		t.races.Release(t.me, uint64(p), int(unsafe.Sizeof(v)))
 		t.strict = true
 	}
-	t.Fence()
 	Put(t, p, v)
-	t.x.Fence()
 	if checked {
 		t.strict = false
 	}
+	t.x.Fence()
 }
 
 // Fence is upc_fence: a strict reference to no memory (UPC 1.3, 6.6.1).

@@ -71,6 +71,9 @@ type Thread struct {
 // thread, as that of gas.Run.
 func Run(c Config, main func(t *Thread)) error {
 	g := gas.Config{Ranks: c.Threads, Conduit: c.Conduit, SegmentSize: c.Segment}
+	if checked {
+		detector = nil // not that of a job before
+	}
 	return gas.Run(g, func(n *gas.Node) error {
 		t, err := newThread(n, &c)
 		if err != nil {
@@ -99,7 +102,12 @@ func Join(n *gas.Node, c Config) (*Thread, error) {
 
 // Leave gives back what Join has registered, once no thread of the job needs this one any more:
 // after a barrier, or at the end of the job. Its shared memory stays.
-func (t *Thread) Leave() { threadsOf.Delete(t.n) }
+func (t *Thread) Leave() {
+	threadsOf.Delete(t.n)
+	if t.races != nil {
+		detector = nil
+	}
+}
 
 // Main runs a program and ends the process, with the status that gas.Exit says.
 func Main(c Config, main func(t *Thread)) { gas.Exit(Run(c, main)) }

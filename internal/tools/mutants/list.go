@@ -1830,8 +1830,8 @@ var mutants = []mutant{
 		name:   "upc-strict-put-first",
 		defect: "a strict write does not wait for the relaxed ones before it",
 		file:   "upc/rt/memory_unsafe.go", test: "upc/rt ^TestLitmus$",
-		old: "	t.Fence()\n	Put(t, p, v)",
-		new: "	Put(t, p, v)",
+		old: "	t.Fence()\n	if checked {\n		t.races.Release",
+		new: "	if checked {\n		t.races.Release",
 	},
 	{
 		name:   "upc-group-order",

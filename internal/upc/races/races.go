@@ -48,6 +48,7 @@ func (k Access) covers(l Access) bool { return against[l]&^against[k] == 0 }
 const (
 	wordsMost   = 1 << 20 // words of 8 bytes, of all threads
 	recordsMost = 64      // accesses to one word
+	roomMost    = 1 << 22 // accesses to all words
 	edgesMost   = 1 << 16 // words by which accesses are ordered: those beyond share one clock
 	racesMost   = 20      // races that are printed
 )
@@ -74,20 +75,35 @@ type record struct {
 	access       Access
 }
 
+// edge orders accesses by some bytes of a word: of a structure those of a member, say.
+type edge struct {
+	before clock
+	bytes  uint8
+}
+
+// part is the word at p, which of its bytes those before end are, a bit for each, and where they end.
+func part(p, end uint64) (word uint64, bytes uint8, to uint64) {
+	word = p &^ 7
+	to = min(end, word+8)
+	return word, uint8(1<<(to-p)-1) << (p & 7), to
+}
+
 // Detector is what the threads of a job know of each other's accesses. A nil one looks for nothing.
 // Places in shared memory are numbers, whose words of 8 bytes are aligned.
 type Detector struct {
 	threads []clock
 	phases  []int    // by thread: how many barriers it has come to
 	meets   [2]clock // what comes before a barrier, of even phases and of odd ones
-	edges   map[uint64]clock
-	rest    clock // of the edges that have no room
+	edges   map[uint64][]edge
+	rest    clock // of the words that have no room there
+	crowded bool  // some have had none
 	calls   []int // by thread: how many collective calls it has come to
 	flows   map[int]*flow
 	words   map[uint64][]record
 	order   []uint64 // of the words, in a ring
-	next    int      // the oldest, if the ring is full
+	next    int      // the oldest, or the last that was forgotten
 	most    int      // words
+	room    int      // for so many accesses more
 	forgot  int      // accesses
 
 	numbers map[uintptr]uint32 // of the places of program counters, 0 for those of this package
@@ -101,8 +117,8 @@ type Detector struct {
 // New is the detector of a job with so many threads, which names objects so, and prints races.
 func New(threads int, name func(p uint64) string) *Detector {
 	d := &Detector{
-		threads: make([]clock, threads), phases: make([]int, threads), edges: map[uint64]clock{},
-		calls: make([]int, threads), flows: map[int]*flow{}, words: map[uint64][]record{}, most: wordsMost,
+		threads: make([]clock, threads), phases: make([]int, threads), edges: map[uint64][]edge{},
+		calls: make([]int, threads), flows: map[int]*flow{}, words: map[uint64][]record{}, most: wordsMost, room: roomMost,
 		numbers: map[uintptr]uint32{}, places: []string{"an unknown place"}, found: map[[2]uint32]bool{},
 		name:  name,
 		print: func(s string) { fmt.Fprintln(os.Stderr, "argon: upc: "+s) },
@@ -124,9 +140,7 @@ func (d *Detector) Accessed(me int, p uint64, n int, k Access) {
 	asked := false
 	now := d.threads[me]
 	for end := p + uint64(n); p < end; {
-		word := p &^ 7
-		to := min(end, word+8)
-		bytes := uint8(1<<(to-p)-1) << (p & 7)
+		word, bytes, to := part(p, end)
 		p = to
 		all, known := d.words[word]
 		if repeats(all, me, now[me], bytes, k) {
@@ -149,9 +163,19 @@ func (d *Detector) Accessed(me int, p uint64, n int, k Access) {
 			keep = append(keep[:0], keep[1:]...)
 			d.forgot++
 		}
-		d.words[word] = append(keep, record{at, now[me], uint16(me), bytes, k})
+		if cap(all) > 4*len(keep)+4 {
+			keep = slices.Clone(keep)
+		}
+		keep = append(keep, record{at, now[me], uint16(me), bytes, k})
+		d.words[word] = keep
+		d.room -= cap(keep) - cap(all)
 		if !known {
 			d.added(word)
+		}
+		for d.room < 0 {
+			d.forgot += len(d.words[d.order[d.next]])
+			d.clear(d.order[d.next])
+			d.next = (d.next + 1) % len(d.order)
 		}
 	}
 }
@@ -172,12 +196,20 @@ func (d *Detector) added(word uint64) {
 		d.order = append(d.order, word)
 		return
 	}
-	if old := d.order[d.next]; old != word {
-		d.forgot += len(d.words[old])
-		delete(d.words, old)
-	}
+	old := d.order[d.next]
+	d.forgot += len(d.words[old])
+	d.clear(old)
+	delete(d.words, old)
 	d.order[d.next] = word
 	d.next = (d.next + 1) % d.most
+}
+
+// clear forgets the accesses to a word that has a place in the ring, which it keeps.
+func (d *Detector) clear(word uint64) {
+	if all := d.words[word]; all != nil {
+		d.room += cap(all)
+		d.words[word] = nil
+	}
 }
 
 // Allocated says that n bytes at p are another object's than before.
@@ -186,16 +218,23 @@ func (d *Detector) Allocated(p, n uint64) {
 		return
 	}
 	end := p + n
-	if n/8 > uint64(len(d.words)) {
-		for w := range d.words {
-			if w >= p && w < end {
-				delete(d.words, w)
-			}
+	p &^= 7
+	if n/8 <= uint64(len(d.words)+len(d.edges)) {
+		for ; p < end; p += 8 {
+			d.clear(p)
+			delete(d.edges, p)
 		}
 		return
 	}
-	for w := p &^ 7; w < end; w += 8 {
-		delete(d.words, w)
+	for w := range d.words {
+		if w >= p && w < end {
+			d.clear(w)
+		}
+	}
+	for w := range d.edges {
+		if w >= p && w < end {
+			delete(d.edges, w)
+		}
 	}
 }
 
@@ -212,30 +251,48 @@ func (d *Detector) report(word uint64, me int, k Access, at uint32, r record) {
 		d.name(word), r.thread, r.access, d.places[r.place], me, k, d.places[at]))
 }
 
-// Release orders what thread me has done before what a thread does after it acquires the same word.
-func (d *Detector) Release(me int, p uint64) {
+// Release orders what thread me has done before what a thread does after it acquires some of the n bytes at p.
+func (d *Detector) Release(me int, p uint64, n int) {
 	if d == nil {
 		return
 	}
-	c, ok := d.edges[p]
-	if !ok && len(d.edges) == edgesMost {
-		d.rest = d.rest.join(d.threads[me])
-	} else {
-		d.edges[p] = c.join(d.threads[me])
+	for end := p + uint64(n); p < end; {
+		word, bytes, to := part(p, end)
+		p = to
+		es, ok := d.edges[word]
+		if !ok && len(d.edges) == edgesMost {
+			d.rest = d.rest.join(d.threads[me])
+			d.crowded = true
+			continue
+		}
+		i := slices.IndexFunc(es, func(e edge) bool { return e.bytes == bytes })
+		if i < 0 {
+			i, es = len(es), append(es, edge{bytes: bytes})
+			d.edges[word] = es
+		}
+		es[i].before = es[i].before.join(d.threads[me])
 	}
 	d.threads[me][me]++
 }
 
-// Acquire comes after Release of the word at p by any thread.
-func (d *Detector) Acquire(me int, p uint64) {
+// Acquire comes after Release of some of the n bytes at p by any thread.
+func (d *Detector) Acquire(me int, p uint64, n int) {
 	if d == nil {
 		return
 	}
-	c, ok := d.edges[p]
-	if !ok {
-		c = d.rest
+	for end := p + uint64(n); p < end; {
+		word, bytes, to := part(p, end)
+		p = to
+		es, ok := d.edges[word]
+		if !ok {
+			d.threads[me].join(d.rest)
+		}
+		for _, e := range es {
+			if e.bytes&bytes != 0 {
+				d.threads[me].join(e.before)
+			}
+		}
 	}
-	d.threads[me].join(c)
 }
 
 // Notify is thread me's first half of a barrier. The barrier of a phase shares a clock with the last but
@@ -337,7 +394,10 @@ func (d *Detector) Status(status int) int {
 		d.print(fmt.Sprintf("%d more data races", n-racesMost))
 	}
 	if d.forgot > 0 {
-		d.print(fmt.Sprintf("races: %d accesses were forgotten, and races with them not looked for: those to %d words are kept", d.forgot, d.most))
+		d.print(fmt.Sprintf("races: %d accesses were forgotten, and races with them not looked for: %d to %d words are kept", d.forgot, roomMost, d.most))
+	}
+	if d.crowded {
+		d.print(fmt.Sprintf("races: more than %d words order accesses: some races were not looked for", edgesMost))
 	}
 	if len(d.found) > 0 && status == 0 {
 		return 1

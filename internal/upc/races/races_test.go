@@ -37,10 +37,10 @@ func TestRaces(t *testing.T) {
 			p := 64 + uint64(r.IntN(12))
 			switch r.IntN(8) {
 			case 0, 1:
-				d.Release(me, p&^3)
+				d.Release(me, p&^3, 4)
 				log = append(log, fmt.Sprintf("%d releases %v", me, p&^3))
 			case 2, 3:
-				d.Acquire(me, p&^3)
+				d.Acquire(me, p&^3, 4)
 				log = append(log, fmt.Sprintf("%d acquires %v", me, p&^3))
 			case 4, 5:
 				if r.IntN(2) == 0 {
@@ -113,12 +113,93 @@ func TestRacesMemory(t *testing.T) {
 		t.Errorf("%d accesses to a word, %d forgotten", n, many.forgot)
 	}
 	e := detector(2)
-	for i := range edgesMost + 3 {
-		e.Release(0, at(i))
+	e.print = func(s string) { got = append(got, s) }
+	for i := range edgesMost {
+		e.Release(0, at(i), 8)
 	}
-	e.Acquire(1, at(edgesMost+1))
+	got = nil
+	if e.Status(0); got != nil {
+		t.Errorf("%d edges, which all have room: %q", edgesMost, got)
+	}
+	for i := range 3 {
+		e.Release(0, at(edgesMost+i), 8)
+	}
+	e.Acquire(1, at(edgesMost+1), 8)
 	if len(e.edges) != edgesMost || e.threads[1][0] != edgesMost+3 {
 		t.Errorf("%d edges; thread 1 comes after epoch %d of thread 0", len(e.edges), e.threads[1][0])
+	}
+	if e.Status(0); len(got) != 1 || !strings.HasPrefix(got[0], "races: more than 65536 words order accesses") {
+		t.Errorf("at the end of a job with too many edges: %q", got)
+	}
+}
+
+// TestRacesRoom: all words together have so much room, and what all they have is counted.
+func TestRacesRoom(t *testing.T) {
+	d := detector(recordsMost)
+	d.print = func(s string) { t.Error(s) }
+	const room = 10 * recordsMost
+	d.room = room
+	for i := range 100 {
+		for me := range 1 + i%recordsMost {
+			d.Accessed(me, uint64(64+8*(i%40)), 8, Reads)
+		}
+		held := 0
+		for _, all := range d.words {
+			held += cap(all)
+		}
+		if d.room < 0 || d.room+held != room {
+			t.Fatalf("after access %d: room for %d accesses and for %d more, not for %d", i, held, d.room, room)
+		}
+	}
+	if d.forgot == 0 {
+		t.Error("nothing was forgotten")
+	}
+}
+
+// TestRacesAllocated: memory that is allocated again and again takes no other's room, and has no past.
+func TestRacesAllocated(t *testing.T) {
+	d := detector(2)
+	reports := 0
+	d.print = func(string) { reports++ }
+	d.most = 16
+	const kept, at, most = 8, 64, 8
+	d.Accessed(0, kept, 8, Writes)
+	for i := range 20 {
+		size := uint64(8 * most)
+		if i%2 == 0 {
+			size = 1 << 40
+		}
+		d.Allocated(at, size)
+		d.Acquire(1, at, 8)
+		d.Accessed(1, at, 8*most, Writes)
+		d.Release(0, at, 8)
+	}
+	if len(d.words) != 1+most || d.forgot != 0 || reports != 0 {
+		t.Errorf("%d words, not %d; %d accesses forgotten; %d races", len(d.words), 1+most, d.forgot, reports)
+	}
+	d.Allocated(at, 8)
+	d.Acquire(1, at, 8)
+	d.Accessed(1, kept, 8, Reads)
+	if reports != 1 || d.threads[1][0] != 0 {
+		t.Errorf("%d races, not one; thread 1 comes after epoch %d of thread 0", reports, d.threads[1][0])
+	}
+}
+
+// TestRacesBytes: an access orders by its bytes alone, and by those of all words that it is to.
+func TestRacesBytes(t *testing.T) {
+	for _, c := range []struct {
+		release, acquire uint64
+		n, m             int
+		ordered          bool
+	}{
+		{64, 68, 4, 4, false}, {64, 67, 4, 1, true}, {64, 64, 4, 8, true}, {64, 72, 12, 4, true}, {64, 76, 12, 4, false}, {72, 64, 8, 12, true},
+	} {
+		d := detector(2)
+		d.Release(0, c.release, c.n)
+		d.Acquire(1, c.acquire, c.m)
+		if got := d.threads[1][0] == 1; got != c.ordered {
+			t.Errorf("%d bytes at %d order what %d bytes at %d do: %v", c.n, c.release, c.m, c.acquire, got)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@
 #define NEXT ((MYTHREAD + 1) % THREADS)
 #define FIRST (MYTHREAD == 0)
 
-shared int n, cells[THREADS], out[THREADS];
+shared int n, cells[THREADS], out[THREADS], start = 5;
 shared [4] int rows[THREADS][4];
 shared struct { char low, high, next; } bytes;
 shared struct pair { int a, b; } pair, got[THREADS];
@@ -122,8 +122,11 @@ void words(void) {
   out[MYTHREAD] = n + got;
 }
 
+/* What is initialised is there on all threads. */
+void initial(void) { out[MYTHREAD] = start; }
+
 int main(int argc, char **argv) {
-  void (*all[])(void) = {update, neighbour, both, locks, split, said, fill, bring, place, words};
+  void (*all[])(void) = {update, neighbour, both, locks, split, said, fill, bring, place, words, initial};
   lock = upc_all_lock_alloc();
   if (FIRST) common = lock;
   upc_barrier;
