@@ -171,10 +171,12 @@ func Atomic[T Scalar](t *Thread, d Domain, strict bool, op Op, p Phaseless, a, b
 		saw(t, p, o.typ.size(), k)
 		if strict {
 			t.races.Release(t.me, uint64(p), o.typ.size())
+			t.races.Writes(t.me, uint64(p))
 		}
 	}
 	old := operate(t, o.typ, op, p, a, b)
 	if checked && strict {
+		t.races.Writes(t.me, 0)
 		t.races.Acquire(t.me, uint64(p), o.typ.size())
 	}
 	t.x.Wake(p.Thread())

@@ -118,16 +118,32 @@ func fromWord[T Scalar](w uint64) (v T) {
 // a loop may wait for a value by it.
 func GetStrict[T Scalar](t *Thread, p Phaseless) T {
 	t.Fence()
+	var v T
 	if checked {
-		t.strict = true
-	}
-	v := Get[T](t, p)
-	if checked { // others, which run in Fence and Poll, may write what was not read
-		t.strict = false
-		t.races.Acquire(t.me, uint64(p), int(unsafe.Sizeof(v)))
+		v = getSettled[T](t, p)
+	} else {
+		v = Get[T](t, p)
 	}
 	t.x.Fence()
 	t.n.Poll()
+	return v
+}
+
+// getSettled is a strict read that comes after the writes that it has seen, and no others: it reads once more
+// what is written meanwhile, unless that does not end.
+func getSettled[T Scalar](t *Thread, p Phaseless) (v T) {
+	const most = 100
+	for range most {
+		t.races.Reads(t.me, uint64(p))
+		t.strict = true
+		v = Get[T](t, p)
+		t.strict = false
+		if t.races.Settled(t.me, uint64(p)) {
+			break
+		}
+		t.n.Poll()
+	}
+	t.races.Acquire(t.me, uint64(p), int(unsafe.Sizeof(v)))
 	return v
 }
 
@@ -140,10 +156,12 @@ func PutStrict[T Scalar](t *Thread, p Phaseless, v T) {
 	t.Fence()
 	if checked {
 		t.races.Release(t.me, uint64(p), int(unsafe.Sizeof(v)))
+		t.races.Writes(t.me, uint64(p))
 		t.strict = true
 	}
 	Put(t, p, v)
 	if checked {
+		t.races.Writes(t.me, 0)
 		t.strict = false
 	}
 	t.x.Fence()

@@ -95,9 +95,11 @@ type Detector struct {
 	phases  []int    // by thread: how many barriers it has come to
 	meets   [2]clock // what comes before a barrier, of even phases and of odd ones
 	edges   map[uint64][]edge
-	rest    clock // of the words that have no room there
-	crowded bool  // some have had none
-	calls   []int // by thread: how many collective calls it has come to
+	rest    clock    // of the words that have no room there
+	crowded bool     // some have had none
+	reads   []uint64 // by thread: the word that it reads, which none has begun to write since
+	writes  []uint64 // and the one that it writes, if the access is strict
+	calls   []int    // by thread: how many collective calls it has come to
 	flows   map[int]*flow
 	words   map[uint64][]record
 	order   []uint64 // of the words, in a ring
@@ -118,7 +120,7 @@ type Detector struct {
 func New(threads int, name func(p uint64) string) *Detector {
 	d := &Detector{
 		threads: make([]clock, threads), phases: make([]int, threads), edges: map[uint64][]edge{},
-		calls: make([]int, threads), flows: map[int]*flow{}, words: map[uint64][]record{}, most: wordsMost, room: roomMost,
+		calls: make([]int, threads), flows: map[int]*flow{}, words: map[uint64][]record{}, reads: make([]uint64, threads), writes: make([]uint64, threads), most: wordsMost, room: roomMost,
 		numbers: map[uintptr]uint32{}, places: []string{"an unknown place"}, found: map[[2]uint32]bool{},
 		name:  name,
 		print: func(s string) { fmt.Fprintln(os.Stderr, "argon: upc: "+s) },
@@ -273,6 +275,32 @@ func (d *Detector) Release(me int, p uint64, n int) {
 		es[i].before = es[i].before.join(d.threads[me])
 	}
 	d.threads[me][me]++
+}
+
+// Reads begins a strict read of the word at p.
+func (d *Detector) Reads(me int, p uint64) {
+	if d != nil {
+		d.reads[me] = p &^ 7
+	}
+}
+
+// Settled ends it, and reports whether no strict write to the word was under way meanwhile: what was
+// read is then what the last one wrote.
+func (d *Detector) Settled(me int, p uint64) bool {
+	return d == nil || d.reads[me] == p&^7 && !slices.Contains(d.writes, p&^7)
+}
+
+// Writes begins a strict write to the word at p, and ends that of 0.
+func (d *Detector) Writes(me int, p uint64) {
+	if d == nil {
+		return
+	}
+	d.writes[me] = p &^ 7
+	for i, w := range d.reads {
+		if w == p&^7 {
+			d.reads[i] = 0
+		}
+	}
 }
 
 // Acquire comes after Release of some of the n bytes at p by any thread.

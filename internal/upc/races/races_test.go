@@ -244,3 +244,31 @@ func TestRacesBarrier(t *testing.T) {
 		t.Errorf("%d races", reports)
 	}
 }
+
+// TestRacesSettled: a strict read is settled unless a strict write to its word is under way, or has begun and ended meanwhile.
+func TestRacesSettled(t *testing.T) {
+	d := detector(2)
+	for i, c := range []struct {
+		before, meanwhile []uint64 // words that thread 1 writes to, 0 for the end of that
+		settled           bool
+	}{
+		{nil, nil, true},
+		{[]uint64{72}, []uint64{0}, true},
+		{[]uint64{68}, nil, false},
+		{[]uint64{68, 0}, nil, true},
+		{nil, []uint64{64}, false},
+		{nil, []uint64{64, 0}, false},
+	} {
+		for _, p := range c.before {
+			d.Writes(1, p)
+		}
+		d.Reads(0, 64)
+		for _, p := range c.meanwhile {
+			d.Writes(1, p)
+		}
+		if got := d.Settled(0, 64); got != c.settled {
+			t.Errorf("case %d: settled: %v", i, got)
+		}
+		d.Writes(1, 0)
+	}
+}
