@@ -11,13 +11,15 @@ import (
 )
 
 // TestRaces: a search names both places of the one race that each of ten programs has, with the first seed, and finds none in
-// ten that look like them. What the programs print when they end without a failure stays out of it.
+// those that look like them. What the programs print when they end without a failure stays out of it.
+// A thread that has not seen a flag is not after what it says, however close it was.
 func TestRaces(t *testing.T) {
 	const programs, n = 10, 3 // and more that have none
 	b := newBundle(t)
 	b.races = true
 	b.add(t, "wrong", 0, "testdata/races/wrong.upc")
 	b.add(t, "right", 0, "testdata/races/right.upc")
+	b.add(t, "unseen", 0, "testdata/races/unseen.upc")
 	b.addTwice(t)
 	b.build(t, "-tags=upcraces")
 	source, err := os.ReadFile("testdata/races/wrong.upc")
@@ -53,6 +55,19 @@ func TestRaces(t *testing.T) {
 		if code := search(&o, b.bin("right"), &out, &errs); code != 0 {
 			t.Errorf("right %d: status %d:\n%s%s", k, code, out.String(), errs.String())
 		}
+	}
+	unseen := 0
+	for k := 200; k <= 1000; k += 25 {
+		out, err := output(b.dir, []string{"ARGON_CONDUIT=sim", "ARGON_RANKS=2"}, b.bin("unseen"), fmt.Sprint(k))
+		if strings.Contains(out, "old flag") != (err != nil) {
+			t.Errorf("unseen %d: %v:\n%s", k, err, out)
+		}
+		if err != nil {
+			unseen++
+		}
+	}
+	if unseen == 0 {
+		t.Error("unseen: the flag was seen each time")
 	}
 	var out, errs strings.Builder
 	if code := search(&options{seeds: 1, n: 3}, b.bin("twice"), &out, &errs); code != 0 {
