@@ -209,12 +209,13 @@ func checkHost(client *rendezvous.Client, conn *net.UDPConn, key jobkey.Key, hos
 	return tell(*r)
 }
 
-// meet returns when all hosts have called it for that event. Before it waits it prints r.
+// meet returns when all hosts have called it for that event. First it prints r, which what others send
+// once all have may change.
 func meet(client *rendezvous.Client, host, hosts int, event string, r report) error {
-	if err := client.Put(fmt.Sprint(event, "/", host), nil); err != nil {
+	if err := tell(r); err != nil {
 		return err
 	}
-	if err := tell(r); err != nil {
+	if err := client.Put(fmt.Sprint(event, "/", host), nil); err != nil {
 		return err
 	}
 	for h := 0; host == 0 && h < hosts; h++ {

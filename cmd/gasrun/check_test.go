@@ -57,11 +57,11 @@ func TestCheckHosts(t *testing.T) {
 func TestCheckStopped(t *testing.T) {
 	t.Parallel()
 	ssh := fakeSSH(t, `echo "u@c: Permission denied (publickey)." >&2; exit 255`)
-	r := gasrun(t, "-check", "-hosts", "c,localhost:1,localhost:1", "-ssh", ssh, "-timeout", "300ms", "-x", envStopped+"=2", "-x", jobenv.JoinTimeout+"=1h")
+	r := gasrun(t, "-check", "-hosts", "c,localhost:1,localhost:1", "-ssh", ssh, "-start-timeout", "1h", "-timeout", "3s", "-x", envStopped+"=2", "-x", jobenv.JoinTimeout+"=1h")
 	r.want(t, jobenv.StatusFailed)
 	for _, want := range []string{
 		`(?m)^FAIL c: start: u@c: Permission denied \(publickey\)\.`,
-		`(?m)^FAIL .*localhost#2: answer: nothing more was heard within 300ms \(-timeout\)`,
+		`(?m)^FAIL .*localhost#2: answer: nothing more was heard within 3s \(-timeout\)`,
 		`\nFAIL no job can run on all 3 hosts: .*\n$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.stdout) {

@@ -170,7 +170,8 @@ const (
 func parked(ep conduits.Endpoint) (list []conduits.Blocked, texts []string) {
 	// A wait looks around before it parks, and after each wake-up: a rank that waits is
 	// caught parked if it is looked at for a while.
-	again := func(i int) bool { return i < simLooks }
+	began := sys.Monotonic()
+	again := func(i int) bool { return i < simLooks && sys.Monotonic()-began < lookMost }
 	if _, simulated := conduits.As[conduits.Runner](ep); !simulated {
 		start, used := ep.Now(), sys.ProcessorTime()
 		again = func(int) bool {

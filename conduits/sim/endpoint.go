@@ -585,6 +585,7 @@ func (e *Endpoint) sleep(th *thread, b conduits.Blocked) {
 		th.state = ready
 		e.j.schedule(e.clock, evRun, uint64(th.id))
 		th.stop()
+		th.blocked = nil
 		return
 	}
 	if th.blocked == nil { // else it is the wait of Arm

@@ -2,11 +2,15 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// LockFile waits until no other process has locked the file that is open as fd, which stays locked until unlock is called.
-// The lock is of the open file, and keeps out nothing but other locks (flock(2)).
-func LockFile(fd uintptr) (unlock func(), err error) {
+// LockFile locks the file that is open as fd until unlock is called. While another process has locked it, it waits,
+// or with wait false the error is EWOULDBLOCK. The lock is of the open file, and keeps out nothing but other locks (flock(2)).
+func LockFile(fd uintptr, wait bool) (unlock func(), err error) {
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
 	for err = unix.EINTR; err == unix.EINTR; {
-		err = unix.Flock(int(fd), unix.LOCK_EX)
+		err = unix.Flock(int(fd), how)
 	}
 	return func() { _ = unix.Flock(int(fd), unix.LOCK_UN) }, err
 }

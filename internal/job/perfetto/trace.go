@@ -7,13 +7,16 @@
 package perfetto
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -84,11 +87,20 @@ func (f *File) Flush() {
 	f.mu.Unlock()
 }
 
-// TryFlush is Flush that does not wait for a goroutine that writes, perhaps to a disk that is stuck.
+// TryFlush is Flush that waits neither for a process that writes, perhaps to a disk that is stuck, nor long for
+// a goroutine.
 func (f *File) TryFlush() {
-	if f.mu.TryLock() {
-		f.flush()
-		f.mu.Unlock()
+	for range 1000 {
+		if f.mu.TryLock() {
+			defer f.mu.Unlock()
+			unlock, err := sys.LockFile(f.to.Fd(), false)
+			defer unlock()
+			if !errors.Is(err, syscall.EWOULDBLOCK) {
+				f.flush()
+			}
+			return
+		}
+		runtime.Gosched()
 	}
 }
 
@@ -102,7 +114,7 @@ func (f *File) flush() {
 
 // write appends what is kept, all of it or nothing: readers take what follows half a packet for its other half.
 func (f *File) write() error {
-	unlock, locked := sys.LockFile(f.to.Fd())
+	unlock, locked := sys.LockFile(f.to.Fd(), true)
 	defer unlock()
 	size, sized := sys.FileSize(f.to.Fd())
 	_, err := f.to.Write(f.e.b)

@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 	n := netns.New(t, 4)
 	on(t, n.Hosts[1], "ip", "link", "set", "eth0", "mtu", "1000")
 	on(t, n.Hosts[2], "nft", "table inet f { chain c { type filter hook input priority 0; meta l4proto udp drop; }; }")
-	r := gasrun(t, n, n.Switch, "-check", "-hosts", "h0,h1,h2,h3,h9")
+	r := gasrun(t, n, n.Switch, "-check", "-hosts", "h0,h1,h2,h3,h9", "-start-timeout", "1h")
 	r.want(n, 1)
 	out := r.out.String()
 	for _, want := range []string{
