@@ -21,7 +21,7 @@ import (
 
 // Seat is a rank's place in a job, with what the ranks have to agree on: which segments there
 // are, which failure was the first, and which ranks have left. A Transport that embeds one has
-// Rank, Size, Limits, Now, Err and Fail of it, and its Attach and Close call Seat's Share,
+// Rank, Size, Limits, Now, Err, Fail, Wait and Kick of it, and its Attach and Close call Seat's Share,
 // Attach and Leave. The ranks of a job are in one process, or they are processes, which meet at
 // the rendezvous of their launcher; a Transport need not know.
 type Seat struct {
@@ -30,11 +30,12 @@ type Seat struct {
 	start      time.Time
 	failed     atomic.Pointer[conduits.PeerError]
 	over       chan struct{} // closed when failed is set
+	event      chan struct{} // holds one if there has been an event; see conduits.Transport
 	job        control
 	heard      func(*conduits.PeerError) // Job.Failed; nil in one process
 
 	mu   sync.Mutex
-	kick func()       // of the Transport; nil before OnFailure
+	fall func()       // of OnFailure, or nil
 	left map[int]bool // ranks that have left
 }
 
@@ -78,14 +79,37 @@ func (s *Seat) Fail(rank int, err error) {
 // Over is closed when the job has failed.
 func (s *Seat) Over() <-chan struct{} { return s.over }
 
-// OnFailure has kick, the Transport's Kick, called when the job fails. Open calls it once, when
-// the Transport is ready for that.
-func (s *Seat) OnFailure(kick func()) {
+// OnFailure has fall called when the job fails, which is an event by itself, for a Transport that has more to
+// do then. Open calls it once, when the Transport is ready for that.
+func (s *Seat) OnFailure(fall func()) {
 	s.mu.Lock()
-	s.kick = kick
+	s.fall = fall
 	s.mu.Unlock()
 	if s.failed.Load() != nil {
-		kick()
+		fall()
+		s.Kick()
+	}
+}
+
+// Wait takes the event if there is one, or waits for it until Now is until; 0: for ever. It is Transport.Wait.
+func (s *Seat) Wait(until time.Duration) {
+	var late <-chan time.Time
+	if until > 0 {
+		timer := time.NewTimer(until - s.Now())
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-s.event:
+	case <-late:
+	}
+}
+
+// Kick leaves an event for Wait, unless there is one. It is Transport.Kick, for any goroutine.
+func (s *Seat) Kick() {
+	select {
+	case s.event <- struct{}{}:
+	default:
 	}
 }
 
@@ -159,16 +183,17 @@ func (s *Seat) set(p *conduits.PeerError) {
 	}
 	close(s.over)
 	s.mu.Lock()
-	kick := s.kick
+	fall := s.fall
 	s.mu.Unlock()
-	if kick != nil {
-		kick()
+	if fall != nil {
+		fall()
 	}
+	s.Kick()
 }
 
 // newSeat is a Seat without its control.
 func newSeat(rank, size int, l conduits.Limits) *Seat {
-	return &Seat{rank: rank, size: size, limits: l, start: time.Now(), over: make(chan struct{})}
+	return &Seat{rank: rank, size: size, limits: l, start: time.Now(), over: make(chan struct{}), event: make(chan struct{}, 1)}
 }
 
 // Seats are the places of a job whose ranks are in this process. name is the conduit's.

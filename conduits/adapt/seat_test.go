@@ -55,6 +55,7 @@ func TestSeats(t *testing.T) {
 		default:
 			t.Errorf("rank %d has not heard of the failure", i)
 		}
+		s.Wait(0) // the failure is an event
 		if s.Err() != error(first) || kicks[i] != 1 {
 			t.Errorf("rank %d: %v, %d kicks; the first failure is %v", i, s.Err(), kicks[i], first)
 		}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
@@ -39,8 +38,7 @@ func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
 	j := &job{}
 	ts := make([]conduits.Transport, n)
 	for i, s := range seats {
-		t := &transport{Seat: s, job: j, event: make(chan struct{}, 1)}
-		s.OnFailure(t.Kick)
+		t := &transport{Seat: s, job: j}
 		j.ranks, ts[i] = append(j.ranks, t), t
 	}
 	return ts, nil
@@ -55,7 +53,6 @@ type transport struct {
 	job    *job
 	owner  conduits.Owner // set before all have attached
 	closed atomic.Bool
-	event  chan struct{} // holds one if there has been an event; see conduits.Transport
 
 	mu      sync.Mutex   // guards what follows
 	queue   []*message   // arrived, oldest first
@@ -162,28 +159,6 @@ func (t *transport) access(rank int, a segment.NLA, n uint64, need segment.Right
 		peer.Kick() // it may wait for what has been written
 	}
 	return true, nil
-}
-
-// Wait takes the event if there is one.
-func (t *transport) Wait(until time.Duration) {
-	var late <-chan time.Time
-	if until > 0 {
-		timer := time.NewTimer(until - t.Now())
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case <-t.event:
-	case <-late:
-	}
-}
-
-// Kick leaves an event for Wait, unless there is one.
-func (t *transport) Kick() {
-	select {
-	case t.event <- struct{}{}:
-	default:
-	}
 }
 
 // Close tells all ranks, by a message that finds room always.

@@ -81,7 +81,6 @@ type transport struct {
 	peers    []*peer        // by rank
 	ready    chan struct{}  // closed by Attach
 	closed   atomic.Bool
-	event    chan struct{} // holds one if there has been an event; see conduits.Transport
 
 	mu    sync.Mutex    // guards what follows
 	inbox []arrival     // for Poll, oldest first
@@ -128,7 +127,7 @@ func Open(s *adapt.Seat) (conduits.Transport, error) {
 		return nil, fmt.Errorf("%s: %w: %w", Name, conduits.ErrResource, err)
 	}
 	t := &transport{
-		Seat: s, listener: l, secret: make([]byte, secretSize), event: make(chan struct{}, 1), ready: make(chan struct{}),
+		Seat: s, listener: l, secret: make([]byte, secretSize), ready: make(chan struct{}),
 		ops: map[uint64]op{}, conns: []net.Conn{}, gone: make([]bool, s.Size()),
 	}
 	rand.Read(t.secret) // which never fails
@@ -204,7 +203,6 @@ func (t *transport) fall() {
 	t.ops = nil
 	t.mu.Unlock()
 	t.release()
-	t.Kick()
 }
 
 // release closes what is open.
@@ -572,28 +570,6 @@ func (t *transport) Poll() int {
 	t.last = arrived
 	t.mu.Unlock()
 	return len(arrived)
-}
-
-// Wait takes the event if there is one.
-func (t *transport) Wait(until time.Duration) {
-	var late <-chan time.Time
-	if until > 0 {
-		timer := time.NewTimer(until - t.Now())
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case <-t.event:
-	case <-late:
-	}
-}
-
-// Kick leaves an event for Wait, unless there is one.
-func (t *transport) Kick() {
-	select {
-	case t.event <- struct{}{}:
-	default:
-	}
 }
 
 // Close says farewell to all ranks, behind all that is queued, and leaves when it is written. In a

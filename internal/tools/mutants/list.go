@@ -1701,7 +1701,7 @@ var mutants = []mutant{
 	{
 		name:   "loop-kick-missed",
 		defect: "an event that finds no goroutine in Wait is forgotten",
-		file:   "conduits/loop/loop.go", test: "conduits/loop ^TestWait$",
+		file:   "conduits/adapt/seat.go", test: "conduits/loop ^TestWait$",
 		old: "event: make(chan struct{}, 1)}",
 		new: "event: make(chan struct{})}",
 	},
