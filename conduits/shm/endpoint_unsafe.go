@@ -88,7 +88,7 @@ func newLane(at seat, c *common) *Endpoint {
 	w := &e.waiter
 	w.seat, w.bell = at, bell
 	if !j.crowded {
-		w.patience.Set(mostSpins, false)
+		w.patience.Set(conc.LooksOf(mostSpins, j.n), false)
 	}
 	return e
 }

@@ -33,7 +33,7 @@ type waiter struct {
 }
 
 const (
-	// mostSpins is how long a rank that has a processor waits before it sleeps, in Spins of about
+	// mostSpins is how long one of two ranks that has a processor waits before it sleeps, in Spins of about
 	// 0.7 us: some 70 us, where being woken takes 5 to 20. Which side fences does not depend
 	// on that, so ranks may differ, and change, at any time.
 	mostSpins = 100

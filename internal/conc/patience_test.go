@@ -7,7 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-const looks = 100
+const (
+	looks = 100
+	short = looks * aLook
+)
 
 // machine says how the waits of a model machine go: what is waited for comes after a
 // number of looks, by a yield that lets its sender run, or never before a sleep, which
@@ -133,6 +136,28 @@ func TestPatienceMemory(t *testing.T) {
 			t.Fatalf("%d waits looked where only a yield helps", vain)
 		}
 	})
+}
+
+// TestOneWakesAll: a rank whose waits all take as long as one rank wakes all others, 8 us for each and 15 until the last one runs, comes
+// to look for what it waits for.
+func TestOneWakesAll(t *testing.T) {
+	const look = 700 * time.Nanosecond
+	for _, n := range []int{2, 3, 4, 7, 8, 9, 15, 16, 64, 255} {
+		var p Patience
+		p.Set(LooksOf(looks, n), false)
+		takes := time.Duration(n-1)*8*time.Microsecond + 15*time.Microsecond
+		m := machine{comes: never, sleep: time.Second}
+		for range 16 {
+			m.wait(&p)
+		}
+		m = machine{comes: int(takes / look), sleep: takes}
+		for range 2 * mostTrial {
+			m.wait(&p)
+		}
+		if _, _, slept := m.wait(&p); slept {
+			t.Fatalf("one of %d ranks sleeps where others need %v to wake each other", n, takes)
+		}
+	}
 }
 
 // TestShared: the zero value, of a rank that shares its processor for sure, does not look.

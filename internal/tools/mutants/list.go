@@ -60,8 +60,15 @@ var mutants = []mutant{
 		name:   "patience-long-sleeps-are-short",
 		defect: "sleeps of any length have a rank look for long again",
 		file:   "internal/conc/patience.go", test: "internal/conc ^TestLongSleeps$",
-		old: "if took < short {",
+		old: "if took < time.Duration(p.most)*aLook {",
 		new: "if took >= 0 {",
+	},
+	{
+		name:   "patience-as-of-two",
+		defect: "many ranks look for less than it takes one to wake all, so that they sleep in each barrier",
+		file:   "internal/conc/patience.go", test: "internal/conc ^TestOneWakesAll$",
+		old: "return two * max(1, n/4)",
+		new: "return two",
 	},
 	{
 		name:   "patience-yield-is-a-look",
