@@ -332,6 +332,11 @@ func TestBitFields(t *testing.T) {
 					if got := SetBits(&s, shift, n, v); uint32(s) != want || got != ext || Bits(s, shift, n) != got {
 						t.Fatalf("%d as %d bits from %d on of %#x: %d in %#x", v, n, shift, before, got, uint32(s))
 					}
+					s = int32(before)
+					p := unsafe.Pointer(&s)
+					if got := SetPackedBits(p, shift, n, v); uint32(s) != want || got != ext || PackedBits[int32](p, shift, n) != ext {
+						t.Fatalf("%d as %d packed bits from %d on of %#x: %d in %#x", v, n, shift, before, got, uint32(s))
+					}
 				}
 			}
 		}

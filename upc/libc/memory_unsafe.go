@@ -224,6 +224,27 @@ func SetBits[T Integer](p *T, shift, n uint, v T) T {
 	return Bits(*p, shift, n)
 }
 
+// PackedBits is the bit-field of n bits from bit shift on of the bytes at p.
+func PackedBits[T Integer](p unsafe.Pointer, shift, n uint) T {
+	var v uint64
+	for i := uint(0); i < n; {
+		at := (shift + i) % 8
+		v |= uint64(*(*uint8)(unsafe.Add(p, (shift+i)/8))>>at) << i
+		i += 8 - at
+	}
+	return Bits(T(v), 0, n)
+}
+
+// SetPackedBits sets such a bit-field, and no other bits, and is its new value.
+func SetPackedBits[T Integer](p unsafe.Pointer, shift, n uint, v T) T {
+	for i := uint(0); i < n; {
+		at := (shift + i) % 8
+		SetBits((*uint8)(unsafe.Add(p, (shift+i)/8)), at, min(8-at, n-i), uint8(v>>i))
+		i += 8 - at
+	}
+	return Bits(v, 0, n)
+}
+
 // SetStr sets the elements of a character array from the first on.
 func SetStr[T Integer](a []T, s string) {
 	for i := range len(s) {

@@ -22,6 +22,46 @@ shared [] unsigned char sh2[4] = "\xff\xfe";
 struct A garr[3] = {{'a', 1, 2.5, 3}, {.i = 7}};
 shared struct A sa[THREADS];
 _Static_assert(sizeof(struct A) == 15, "packed");
+#pragma pack(push, 1)
+struct S0 { unsigned f0 : 9; const unsigned f1 : 12; unsigned f2 : 28; signed f3 : 24; signed f4 : 3; int f5; unsigned f6 : 1; };
+struct S1 { char c; signed f : 9; unsigned : 0; unsigned g : 7; };
+union S2 { unsigned a : 3; char d; };
+struct S3 { char c : 3; long a : 61; unsigned long b : 63; signed char z : 5; };
+#pragma pack(pop)
+struct S4 { unsigned a : 5; int b : 30; short s; } __attribute__((packed));
+#pragma pack(4)
+struct S5 { char c; long a : 40; long b : 30; unsigned x : 20; };
+struct S6 { char c; long a : 40; long b : 30; unsigned x : 20; } __attribute__((packed));
+#pragma pack()
+struct S7 { char c; int a : 30 __attribute__((packed)); int b : 20; };
+struct S8 { char c; int a : 3 __attribute__((aligned(8))); int b : 20; };
+struct S9 { char c; int a : 3 __attribute__((aligned(2))); int : 0; char d; int e : 31; };
+static void bytes(const void *p, size_t size, size_t align) {
+  printf("%zu %zu:", size, align);
+  for (size_t i = 0; i < size; i++)
+    printf(" %02x", ((const unsigned char *)p)[i]);
+  printf("\n");
+}
+#define BYTES(v) bytes(&v, sizeof v, _Alignof(v))
+/* As gcc has them. */
+static void packedBits(void) {
+  static struct S0 k = {300, 2, 0x8abcdef, -5, -1, 6, 1};
+  struct S0 *p = &k;
+  static struct S1 a = {1, -200, 99};
+  static union S2 u = {13};
+  static struct S3 l = {-2, -123456789012345, 0x7abcdef123456789, -7};
+  static struct S4 b = {17, -3, 77};
+  static struct S5 q = {1, -2, -3, 0xfffff};
+  static struct S6 r = {1, -2, -3, 0xfffff};
+  static struct S7 x = {1, -2, -3};
+  static struct S8 y = {1, -2, -3};
+  static struct S9 z = {1, -2, 3, -4};
+  p->f2++;
+  p->f3 -= 2;
+  int v = a.f = 300, w = a.f++ + --a.g;
+  printf("%d %d %d %d, %d %d %d, %d %ld %ld\n", k.f0, k.f2, k.f3, k.f4, v, w, u.a, z.e, (long)l.a, (long)l.b);
+  BYTES(k), BYTES(a), BYTES(u), BYTES(l), BYTES(b), BYTES(q), BYTES(r), BYTES(x), BYTES(y), BYTES(z);
+}
 int first(int (*p)[]) { return (*p)[0]; }
 int (*gp)[];
 extern int ext[];
@@ -47,6 +87,7 @@ int main(void) {
   t.c = 'z'; sa[0] = t;
   printf("%g %d %c\n", sa[0].d, sa[0].i, sa[0].c);
   f = 0;
+  packedBits();
   }
 #line 100 "other.c"
   printf("%s:%d\n", __FILE__, __LINE__);

@@ -132,20 +132,3 @@ func TestTypes(t *testing.T) {
 		}
 	}
 }
-
-// TestPackedBits: bit-fields that gcc packs across words are refused, and not laid out in another way.
-func TestPackedBits(t *testing.T) {
-	for src, refused := range map[string]bool{
-		"struct __attribute__((packed)) { unsigned char a:5, b:5; } x;":               true,
-		"struct { unsigned char a:5; unsigned char b:5 __attribute__((packed)); } x;": true,
-		"#pragma pack(4)\nstruct { unsigned a:20, b:20; } x;":                         true,
-		"#pragma pack(4)\nstruct { unsigned a:20, b:12; } x;":                         false,
-		"#pragma pack(4)\nunion { unsigned a:20, b:20; } x;":                          false,
-		"#pragma pack()\nstruct { unsigned a:20, b:20; } x;":                          false,
-	} {
-		_, err := Parse(&Config{}, "t.upc", src)
-		if (err != nil && strings.Contains(err.Error(), "cross a word")) != refused || !refused && err != nil {
-			t.Errorf("%s: %v", src, err)
-		}
-	}
-}

@@ -146,9 +146,10 @@ type member struct {
 
 // layOut gives the members of s their places, as gcc does on x86-64.
 func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
-	limit := int64(0) // of the members' alignment
+	limit, pragma := int64(0), int64(0) // of the members' alignment
 	if n := len(p.pack); n > 0 {
-		limit = p.pack[n-1]
+		pragma = p.pack[n-1]
+		limit = pragma
 	}
 	if a.packed {
 		limit = 1
@@ -170,20 +171,21 @@ func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
 			from = 0
 		}
 		if m.bitField {
-			if align != m.Type.Align() {
-				p.errorf(m.Pos, "not supported: bit-fields with another alignment than that of their type")
+			if m.Type.Aligned > 0 {
+				p.errorf(m.Pos, "not supported: bit-fields of a type with an alignment of its own: put the attribute behind the bit-field")
 			}
-			// In a word of its type that it does not cross.
 			word := m.Type.Size() * 8
-			if (limit > 0 || m.packed) && m.Bits > 0 && from/word != (from+m.Bits-1)/word {
-				p.errorf(m.Pos, "not supported: packed bit-fields that cross a word of their type: put ':0' before it, or leave '#pragma pack' and 'packed' out")
+			unit := max(1, m.aligned*8)
+			if m.Bits == 0 || limit == 0 && !m.packed && from/word != (from+m.Bits-1)/word {
+				unit = max(unit, word) // it does not cross a word of its type, unless it is packed
 			}
-			if m.Bits == 0 || from/word != (from+m.Bits-1)/word {
-				from = (from + word - 1) / word * word
-			}
+			from = (from + unit - 1) / unit * unit
 			m.Offset, m.Shift = from/word*m.Type.Size(), from%word
 			bits = max(bits, from+m.Bits)
 			if m.Name != "" {
+				if pragma > 0 {
+					align = max(min(m.Type.Align(), pragma), m.aligned) // which 'packed' does not lower
+				}
 				s.Align = max(s.Align, align)
 			}
 			differs = true
@@ -206,6 +208,11 @@ func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
 	s.Size = ((bits+7)/8 + s.Align - 1) / s.Align * s.Align
 	if s.Packed = differs || (end+s.goAlign-1)/s.goAlign*s.goAlign != s.Size; s.Packed {
 		s.goAlign = min(s.Align, 8)
+	}
+	for _, m := range list {
+		if size := m.Type.Size(); m.bitField && (m.Shift+m.Bits > size*8 || m.Offset+size > s.Size) {
+			m.Bytes, m.Offset, m.Shift = true, m.Offset+m.Shift/8, m.Shift%8
+		}
 	}
 }
 

@@ -103,6 +103,7 @@ type Field struct {
 
 	// Of a bit-field: so many bits, from the bit Shift on of the word of Type at Offset.
 	Bits, Shift int64
+	Bytes       bool // it lies in no word of its type, but from bit Shift on of the bytes at Offset
 	bitField    bool
 }
 

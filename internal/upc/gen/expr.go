@@ -432,6 +432,19 @@ func (g *gen) setBits(n *front.Node, next func(old exp) exp, want, post bool) ex
 	shift, bits := num(f.Shift), num(f.Bits)
 	t := g.goType(n.Type)
 	var at, word, pointer exp
+	if f.Bytes {
+		pointer = g.temp(goPtr, bytesOf(g, n))
+		old := ir.CallOf(ir.Generic("libc.PackedBits", t), pointer, shift, bits)
+		if post && want {
+			old = g.temp(t, old)
+		}
+		set := ir.CallTo("libc.SetPackedBits", pointer, shift, bits, ir.Convert(t, next(old)))
+		if want && !post {
+			return g.temp(t, set)
+		}
+		g.emit(ir.Do(set))
+		return old
+	}
 	if n.Type.IsShared() {
 		at = g.temp(phaseless, g.where(n).phaseless())
 		word = g.temp(t, g.getAt(n, at))
@@ -454,6 +467,14 @@ func (g *gen) setBits(n *front.Node, next func(old exp) exp, want, post bool) ex
 		g.putAt(n, at, word)
 	}
 	return old
+}
+
+// bytesOf is the address of a bit-field's bytes.
+func bytesOf(g *gen, n *front.Node) exp {
+	if n.Type.IsShared() {
+		g.refuse(n.Pos, "shared bit-fields that are packed, but for those in a word of their type ('%s'): copy the structure to a private one", n.Field.Name)
+	}
+	return ir.CallTo("unsafe.Add", unsafely(ir.Address(g.place(n.L))), num(n.Field.Offset))
 }
 
 // windowGet and windowPut are accesses to element i of a window.
@@ -777,6 +798,8 @@ func (g *gen) read(n *front.Node) exp {
 	switch {
 	case n.Type.Kind == front.Func:
 		return g.expr(&front.Node{Op: front.Decay, Pos: n.Pos, Type: n.Type, L: n})
+	case opt.IsBits(n) && n.Field.Bytes:
+		return ir.CallOf(ir.Generic("libc.PackedBits", g.goType(n.Type)), bytesOf(g, n), num(n.Field.Shift), num(n.Field.Bits))
 	case opt.IsBits(n):
 		var word exp
 		if shared {

@@ -522,7 +522,7 @@ func alikeStructs(a, b *front.StructInfo, same map[[2]*front.StructInfo]bool) bo
 	}
 	same[[2]*front.StructInfo{a, b}] = true
 	for i, f := range a.Fields {
-		if o := b.Fields[i]; f.Name != o.Name || f.Offset != o.Offset || f.Bits != o.Bits || !alike(f.Type, o.Type, same) {
+		if o := b.Fields[i]; f.Name != o.Name || f.Offset != o.Offset || f.Bits != o.Bits || f.Shift != o.Shift || !alike(f.Type, o.Type, same) {
 			return false
 		}
 	}
