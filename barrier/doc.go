@@ -29,7 +29,7 @@
 //
 // Where all ranks reach each other's memory, two ranks share one cache line that
 // crosses once a barrier (0.4 to 0.9 times the one-way time of a flag, depending on
-// where the processors lie); up to 8 ranks each write a line and read the others';
+// where the processors lie); up to 16 ranks each write a line and read the others';
 // more ranks count themselves in a tree of counters with 8 arrivals each, and the
 // last one releases all. A rank then sends no
 // message, needs no help from ranks that have arrived, and is woken from sleep

@@ -67,8 +67,8 @@
 //
 // Where all ranks share memory, an AllReduce of up to 56 bytes sends no data: each rank writes what
 // it gives into its slot of the system areas (conduits.Endpoint.System), and reads those of all, or,
-// of more than 8 ranks, of their groups. In jobs of up to 8 ranks all calls of one length do so for which
-// no rank gives more than that, and of up to 16 ranks those that have no root. A rank that is about to sleep says in which call it is to
+// of more than 16 ranks, of their groups. In jobs of up to 16 ranks all calls of one length do so for which
+// no rank gives more than that. A rank that is about to sleep says in which call it is to
 // ranks that it waits for; and before a rank writes its next slot it waits until all have come
 // to the call of the one before, and compares what they were called for.
 //

@@ -27,9 +27,8 @@ type shared struct {
 	staging    *staging // nil if there is none; after the first call that asks for it
 	hasStaging bool     // it was asked for
 
-	flat [2]group // all ranks' slots of level 0 of lines, by parity, if they are flatRanks at most
-	owed awaited  // for all ranks to come to the last call, if this rank has not seen them do so
-	now  awaited  // what the call waits for, or the zero value. Written by the goroutine in the call, with Member.mu held.
+	owed awaited // for all ranks to come to the last call, if this rank has not seen them do so
+	now  awaited // what the call waits for, or the zero value. Written by the goroutine in the call, with Member.mu held.
 }
 
 // channel is slots that calls use one after the other. There are two of
@@ -38,8 +37,7 @@ type shared struct {
 // overwrites. So it also learns whether all have made the same call: a rank that has has the same word
 // there, and one that has not come yet an older one.
 //
-// Above fanIn ranks there are levels, which all-reductions use alone (what up to flatRanks give for
-// another call without a root is read in their slots of level 0, shared.flat): the rank that finds the slots of
+// Above fanIn ranks there are levels, which all-reductions use alone: the rank that finds the slots of
 // fanIn neighbouring ranks full combines them, and writes the slot of the next level. Several that
 // find them full at once write the same. So no rank needs the help of one that has come already.
 type channel struct {
@@ -65,8 +63,7 @@ type awaited struct {
 }
 
 const (
-	fanIn       = 8
-	flatRanks   = 16
+	fanIn       = 16
 	slotWords   = lineBytes / 8
 	pairWords   = slotWords / 2
 	sharedBytes = 8 * (slotWords - 1)
@@ -106,14 +103,6 @@ func (c *Member) useShared(places []int8) {
 			g[p].at = (c.rank - first) / span
 		}
 		s.lines.levels = append(s.lines.levels, g)
-	}
-	if n <= flatRanks {
-		for p := range s.flat {
-			for r := range n {
-				s.flat[p].slots = append(s.flat[p].slots, s.slotOf(r, 0, p))
-			}
-			s.flat[p].at = c.rank
-		}
 	}
 	if n == 2 {
 		var g [2]group
@@ -220,7 +209,7 @@ func (s *shared) of(a *Call) *channel {
 	if s == nil {
 		return nil
 	}
-	n, most := len(a.own), fanIn
+	n := len(a.own)
 	switch a.kind {
 	case kindAllReduce:
 		if a.unit > 0 {
@@ -230,16 +219,14 @@ func (s *shared) of(a *Call) *channel {
 	case kindScatter:
 		n *= s.c.size
 	case kindReduceScatter:
-		n, most = len(a.all), flatRanks
-	case kindAllGather, kindExchange, kindScan, kindExclusiveScan:
-		most = flatRanks
-	case kindBroadcast, kindReduce, kindGather:
+		n = len(a.all)
+	case kindBroadcast, kindReduce, kindGather, kindAllGather, kindExchange, kindScan, kindExclusiveScan:
 	default:
 		return nil
 	}
 	// Those with a root need not wait for all ranks by messages, as slots have them do: 16 ranks on
-	// two processors take 13 us for a broadcast by messages, and 21 by slots (a scan 39, and 24).
-	if s.c.size > most {
+	// two processors take 13 us for a broadcast by messages and 21 by slots, 15 on sixteen 10 and 0.7.
+	if s.c.size > fanIn {
 		return nil
 	}
 	return s.channel(n)
@@ -410,10 +397,7 @@ func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group
 		return nil, err
 	}
 	s.nextPhase(h)
-	g := &s.flat[h.phase&1]
-	if h == s.pair {
-		g = &h.levels[0][h.phase&1]
-	}
+	g := &h.levels[0][h.phase&1]
 	s.owed = g.all(c.word())
 	word, mine := s.owed.word, g.slots[g.at]
 	mine.put(data)

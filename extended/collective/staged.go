@@ -114,7 +114,7 @@ func (s *shared) staged(a *Call) *staging {
 	case kindExchange:
 		block, blocks, reduces = block/n, n, false
 	case kindAllGatherV, kindExchangeV:
-		if n > flatRanks {
+		if n > fanIn {
 			return nil // no rank knows how long the blocks of the others are
 		}
 		block, reduces = 1, false
@@ -122,11 +122,9 @@ func (s *shared) staged(a *Call) *staging {
 		return nil
 	}
 	switch {
-	case block == 0, n > flatRanks && (block < directBlock || reduces && block*blocks < n*directBlock):
+	case block == 0, n > fanIn && (block < directBlock || reduces && block*blocks < n*directBlock):
 		// Each rank looks at all others, where a tree of messages is log(n) deep.
 		return nil
-	case n > fanIn && !a.kind.waitsForAll() && a.kind != kindScan && a.kind != kindExclusiveScan && block*blocks <= sharedBytes:
-		return nil // see shared.of
 	}
 	if !s.hasStaging {
 		s.staging, s.hasStaging = s.newStaging(), true

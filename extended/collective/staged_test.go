@@ -142,7 +142,7 @@ func TestStaged(t *testing.T) {
 								return fmt.Errorf("%s of %d bytes in elements of %d: not what it is by messages", call.name, size, elem)
 							}
 						}
-						if fits := n <= flatRanks && (elem > 0 || size*n < 100_000); fits && (shared.staging == nil || shared.staging.phase == before) {
+						if fits := n <= fanIn && (elem > 0 || size*n < 100_000); fits && (shared.staging == nil || shared.staging.phase == before) {
 							return fmt.Errorf("%s of %d bytes in elements of %d did not go by staging", call.name, size, elem)
 						}
 					}

@@ -138,14 +138,14 @@ func TestPatienceMemory(t *testing.T) {
 	})
 }
 
-// TestOneWakesAll: a rank whose waits all take as long as one rank wakes all others, 8 us for each and 15 until the last one runs, comes
+// TestOneWakesAll: a rank whose waits all take as long as one rank wakes all others, 25 us for each and 40 until the last one runs, comes
 // to look for what it waits for.
 func TestOneWakesAll(t *testing.T) {
 	const look = 700 * time.Nanosecond
 	for _, n := range []int{2, 3, 4, 7, 8, 9, 15, 16, 64, 255} {
 		var p Patience
 		p.Set(LooksOf(looks, n), false)
-		takes := time.Duration(n-1)*8*time.Microsecond + 15*time.Microsecond
+		takes := time.Duration(n-1)*25*time.Microsecond + 40*time.Microsecond
 		m := machine{comes: never, sleep: time.Second}
 		for range 16 {
 			m.wait(&p)

@@ -67,7 +67,7 @@ var mutants = []mutant{
 		name:   "patience-as-of-two",
 		defect: "many ranks look for less than it takes one to wake all, so that they sleep in each barrier",
 		file:   "internal/conc/patience.go", test: "internal/conc ^TestOneWakesAll$",
-		old: "return two * max(1, n/4)",
+		old: "return two * max(2, n) / 2",
 		new: "return two",
 	},
 	{
