@@ -309,7 +309,7 @@ func compile(o *options) (files map[string]gen.File, warnings front.Errors, err 
 	}
 	for _, in := range list {
 		source[in.name] = in.text
-		in.Elsewhere = func(name string) bool { return defined[name] || o.object } // of an object it is not known yet
+		in.Elsewhere = func(name string) (bool, bool) { return defined[name], defined[name] || !o.object }
 		u, err := front.Parse(&in.Config, in.name, in.text)
 		var l front.Errors
 		if errors.As(err, &l) {

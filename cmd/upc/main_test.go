@@ -250,9 +250,10 @@ func TestOwnNames(t *testing.T) {
 	for name, text := range map[string]string{
 		"rng.h": "double random(void);\nint truncate(double *, int);\nlong ffs(long);\nint abs(int);\n",
 		"a.upc": "#include \"rng.h\"\nint main(void) { double d = random(); return truncate(&d, 1) + (int)ffs(1L << 40) + abs(-1); }\n",
+		"old.c": "int early(void) { char *p = malloc(8); return index(3) + (p == 0) + rename(); }\n",
 		"rng.c": "#include \"rng.h\"\nstatic int one(void) { return 1; }\ndouble random(void) { return .5; }\n" +
 			"int truncate(double *p, int n) { return n + (int)*p + one(); }\nlong ffs(long v) { return v; }\n",
-		"c.c": "static int abs(int v) { return v; }\nint other(void) { return abs(2); }\n",
+		"c.c": "static int abs(int v) { return v; }\nint other(void) { return abs(2); }\nint index(int v) { return v; }\nint rename() { return 1; }\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -271,6 +272,13 @@ func TestOwnNames(t *testing.T) {
 	o = options{files: o.files[:1], object: true} // of which the others are not known
 	if _, warnings, err := compile(&o); err != nil || len(warnings) > 0 {
 		t.Error(err, warnings)
+	}
+	// Those that are called without a declaration are the program's, too; of an object, if the library's take other arguments.
+	for _, o := range []options{{files: []string{filepath.Join(dir, "a.upc"), filepath.Join(dir, "rng.c"), filepath.Join(dir, "c.c"), filepath.Join(dir, "old.c")}}, {files: []string{filepath.Join(dir, "old.c")}, object: true}} {
+		_, warnings, err := compile(&o)
+		if want := "'malloc', which <stdlib.h> declares"; err != nil || len(warnings) != 3 || !strings.Contains(warnings.Error(), want) {
+			t.Errorf("%v, not three warnings with %q: %v", err, want, warnings)
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ static void on_signal(int s) { caught = s; }
 static void bye(void) { if (MYTHREAD == 0) printf("bye\n"); }
 static void bye2(void) { if (MYTHREAD == 0) printf("bye first\n"); }
 
+void typeGeneric(void);
+
 static double wall(void) {
   struct timeval tv;
   struct timezone tz;
@@ -138,5 +140,6 @@ int main(int argc, char **argv) {
   bupc_poll();
   printf("%d %d %d\n", back[3], (int)upc_threadof(old), bupc_ticks_to_us(bupc_ticks_now() - began) < 60000000);
   upc_free(old);
+  typeGeneric();
   exit(0);
 }

@@ -12,6 +12,10 @@ struct L { int v; } __attribute__((aligned(64)));
 struct M { char c; struct L l; int x __attribute__((aligned(16))); char e; };
 typedef double adouble __attribute__((aligned(32)));
 struct N { char c; adouble d; };
+typedef int __attribute__((aligned(2))) lessint;
+typedef struct { char c; short s; } rec __attribute__((aligned(64)));
+typedef double v4[4] __attribute__((aligned(32)));
+struct V { char c; lessint i; rec r; v4 v; };
 struct F { int n; double v[]; };
 struct Z { char n; short v[0]; } __attribute__((packed));
 struct U { int tag; union { int i; double d; struct { short a, b; }; }; int end; };
@@ -77,6 +81,11 @@ int main(void) {
   printf("%zu %zu %zu\n", sizeof(struct L), sizeof(struct M), sizeof(struct N));
   printf("%zu %zu %zu %zu\n", offsetof(struct M, l), offsetof(struct M, x), offsetof(struct M, e), offsetof(struct N, d));
   printf("%zu %zu\n", sizeof(struct F), offsetof(struct F, v));
+  {
+    struct V x = {1, -2, {3, 4}, {5, 6}};
+    rec c = x.r, *p = &c;
+    printf("%zu %zu %zu %zu, %zu %zu, %d %d %g\n", sizeof x, offsetof(struct V, i), offsetof(struct V, r), offsetof(struct V, v), sizeof(rec), _Alignof(lessint), x.i, p->s, x.v[1]);
+  }
   printf("%zu %zu packed\n", sizeof(struct Z), offsetof(struct Z, v));
   printf("%zu %d %g %d %d\n", sizeof u, u.tag, u.d, u.end, w.b);
   printf("%s %d %s %d\n", b, sh2[0], sb, (int)_Alignof(double));

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,34 @@ int main(int argc, char **argv) {
     i = sscanf("words abc[1] x", "%ls %l[a-z]%3lc %*ls%n", word, set, chars, &s.n);
     printf("%zu %ls %d %ls %d %ls %d %ls\n", i, word, word[6], set, set[4], chars, s.n, s.name);
     printf("[%lc] [%4lc] [%-3lc] [%c]\n", L'x', (wint_t)'y', L'z', 'c');
+  }
+  {
+    mbstate_t state = {0};
+    const char *from = "some bytes", *wrong = "a\xe9";
+    const wchar_t *kinds = L"aZ5 \n~\xe9", *chars = a, *sign = L"a\x263a";
+    const char *names[] = {"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"};
+    for (; *kinds; kinds++)
+      for (i = 0; i < 12; i++) printf("%d", iswctype(*kinds, wctype(names[i])) != 0);
+    printf(" %d %d\n", wctype("nothing") == 0, wctrans("upper") == 0);
+    printf("%c%c%c %d\n", (int)towctrans(L'a', wctrans("toupper")), (int)towctrans(L'A', wctrans("tolower")), (int)towctrans(L'*', wctrans("toupper")), mbsinit(&state) != 0);
+    i = mbrtowc(a, "xyz", 3, &state);
+    printf("%zu %d %zu %zu %ld %zu\n", i, a[0], mbrtowc(NULL, "", 1, &state), mbrtowc(NULL, NULL, 0, &state), (long)mbrlen("", 0, &state), mbrlen("z", 1, NULL));
+    i = mbsrtowcs(a, &from, 40, &state);
+    printf("%zu %d %ls %zu\n", i, from == NULL, a, wcrtomb(text, L'z', NULL));
+    i = wcsrtombs(text, &chars, 4, &state);
+    printf("%zu %d %.4s ", i, (int)(chars - a), text);
+    i = wcsrtombs(text, &chars, 40, &state);
+    printf("%zu %d %s ", i, chars == NULL, text);
+    errno = 0;
+    i = mbsrtowcs(a, &wrong, 40, &state);
+    printf("%d %d %d ", (int)i, errno == EILSEQ, *wrong == '\xe9');
+    errno = 0;
+    i = wcsrtombs(text, &sign, 40, &state);
+    printf("%d %d %x\n", (int)i, errno == EILSEQ, (unsigned)*sign);
+    wmemset(a, L'.', 9);
+    a[9] = 0;
+    i = wcsxfrm(a, L"abc", 3);
+    printf("%zu %ls %zu %lld %llu %g\n", i, a, wcsxfrm(NULL, L"abcd", 0), wcstoll(L"-99", NULL, 10), wcstoull(L"7f", NULL, 16), wcstof(L"1.5", NULL));
   }
   qsort(days, 2, sizeof *days, compare);
   letter = L'\x3b1';

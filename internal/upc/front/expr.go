@@ -192,6 +192,8 @@ func (p *parser) unary() *Node {
 		return p.sizeof(t, p.star(of, t.pos))
 	case "__upc_va_arg":
 		return variableArgument(p)
+	case "_Generic":
+		return p.postfixOf(generic(p))
 	}
 	return p.postfix()
 }
@@ -377,6 +379,37 @@ func variableArgument(p *parser) *Node {
 		return p.deref(p.deref(p.castTo(list, pointerTo(pointerTo(t)), at), at), at)
 	}
 	return p.deref(p.castTo(list, pointerTo(t), at), at)
+}
+
+// generic reads _Generic (C11 6.5.1.1): the expression for the type of another.
+func generic(p *parser) *Node {
+	at := p.next().pos
+	p.expect("(")
+	of := p.value(p.assignment()).Type.plain()
+	var chosen, other *Node
+	for p.accept(",") {
+		fits, rest := false, p.accept("default")
+		if !rest {
+			t := p.typeName()
+			fits = same(t, of) && t.String() == of.String() // with qualifiers behind pointers
+		}
+		p.expect(":")
+		n := p.assignment()
+		if rest {
+			other = n
+		} else if fits && chosen == nil {
+			chosen = n
+		}
+	}
+	p.expect(")")
+	if chosen == nil {
+		chosen = other
+	}
+	if chosen == nil {
+		p.errorf(at, "'_Generic' selector of type '%v' is not compatible with any association", of)
+		return p.broken(at)
+	}
+	return chosen
 }
 
 // stringConstant reads adjacent string constants.

@@ -22,7 +22,7 @@ func readPrototypes() map[string]*Sym {
 			panic(err) // it is embedded
 		}
 		for _, f := range list {
-			if name := strings.TrimPrefix(dir+"/"+f.Name(), "include/"); !f.IsDir() && name != "iso646.h" {
+			if name := strings.TrimPrefix(dir+"/"+f.Name(), "include/"); !f.IsDir() && name != "iso646.h" && name != "tgmath.h" {
 				src.WriteString("#include <" + name + ">\n")
 			}
 		}
@@ -96,7 +96,8 @@ func Definitions(cfg *Config, name, src string) (all map[string]bool) {
 // implicit declares a function that is called and has no declaration, as the library's if it has such a one.
 func implicit(p *parser, t token) *Sym {
 	s := &Sym{Name: t.text, Pos: t.pos, Type: &Type{Kind: Func, Elem: tyInt, Old: true}, Storage: Function, implicit: true}
-	if l := prototypes()[t.text]; l != nil && l.Storage == Function && !p.defines[t.text] {
+	own, known := elsewhere(p, t.text)
+	if l := prototypes()[t.text]; l != nil && l.Storage == Function && !own && (known || takes(l.Type, p.toks[p.i:])) {
 		s.Type, s.Header = l.Type, true
 		p.warnf(t.pos, "implicit declaration of function '%s', which %s declares", t.text, l.Pos.File)
 	} else {
@@ -109,10 +110,39 @@ func implicit(p *parser, t token) *Sym {
 	return s
 }
 
+// elsewhere reports whether a file of the program defines a function of that name, and whether that is known.
+func elsewhere(p *parser, name string) (defines, known bool) {
+	if p.defines[name] || p.cfg.Elsewhere == nil {
+		return p.defines[name], true
+	}
+	return p.cfg.Elsewhere(name)
+}
+
+// takes reports whether a function of type f takes as many arguments as stand in the parentheses that toks begins with.
+func takes(f *Type, toks []token) bool {
+	n, depth := 0, 0
+	for i, t := range toks {
+		switch {
+		case t.is("("), t.is("["), t.is("{"):
+			if depth++; depth == 1 && !toks[i+1].is(")") {
+				n++
+			}
+		case t.is(")"), t.is("]"), t.is("}"):
+			depth--
+		case t.is(",") && depth == 1:
+			n++
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	return n == len(f.Params) || f.Variadic && n > len(f.Params)
+}
+
 // adopt makes what the program declares the library's, if the library has it, with a type that the program can mean, and no
 // file defines it.
 func adopt(p *parser, s *Sym) {
-	if s.Header || s.Pos.File[0] == '<' || p.defines[s.Name] || p.cfg.Elsewhere != nil && p.cfg.Elsewhere(s.Name) || p.unit.Name == "headers" {
+	if own, known := elsewhere(p, s.Name); s.Header || s.Pos.File[0] == '<' || own || !known || p.unit.Name == "headers" {
 		return
 	}
 	l := prototypes()[s.Name]

@@ -15,8 +15,8 @@ type Config struct {
 	Define  []string // NAME or NAME=VALUE, or !NAME, which undefines it
 	// Read reads a header; nil for os.ReadFile.
 	Read func(name string) ([]byte, error)
-	// Elsewhere reports whether another file of the program defines a function; nil if none does.
-	Elsewhere func(name string) bool
+	// Elsewhere reports whether another file of the program defines a function, and whether that is known; nil if none does.
+	Elsewhere func(name string) (defines, known bool)
 }
 
 // Parse parses and checks a source file. The error is an [Errors].
@@ -192,7 +192,7 @@ func init() {
 		"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
 		"extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
 		"short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
-		"volatile", "while", "_Bool", "_Complex", "_Imaginary", "_Alignas", "_Alignof", "_Noreturn", "_Static_assert", "_Thread_local",
+		"volatile", "while", "_Bool", "_Complex", "_Imaginary", "_Alignas", "_Alignof", "_Generic", "_Noreturn", "_Static_assert", "_Thread_local",
 		"__alignof__", "__attribute__", "__extension__", "__thread",
 		"MYTHREAD", "THREADS", "UPC_MAX_BLOCK_SIZE", "relaxed", "shared", "strict", "upc_barrier", "upc_blocksizeof",
 		"upc_elemsizeof", "upc_fence", "upc_forall", "upc_localsizeof", "upc_notify", "upc_wait",
@@ -402,7 +402,7 @@ func (p *parser) declspecs(classes bool) specs {
 			continue
 		case "__thread", "_Thread_local": // all variables are a thread's own
 		case "_Complex", "_Imaginary":
-			p.errorf(t.pos, "not supported: complex numbers")
+			p.errorf(t.pos, "not supported: complex numbers: use a structure of the two parts")
 		case "void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool":
 			if base != nil {
 				p.errorf(t.pos, "two or more data types in declaration specifiers")
@@ -800,6 +800,8 @@ func (p *parser) suffix(base *Type) *Type {
 			p.fatalf(at, "declaration of an array of voids")
 		case !t.Elem.Complete():
 			p.fatalf(at, "array type has incomplete element type '%v'", t.Elem)
+		case t.Elem.Aligned > 0 && t.Elem.Size()%t.Elem.Aligned != 0:
+			p.errorf(at, "size of array element is not a multiple of its alignment, %d: put 'aligned' behind the } of a structure", t.Elem.Aligned)
 		}
 		return t
 	case p.at("("):
@@ -1100,9 +1102,10 @@ func (d *specs) attributed(p *parser, t *Type, name token) *Type {
 		p.warnf(a.pos, "'packed' attribute ignored: it belongs behind the } of a structure")
 	}
 	switch {
+	case a.aligned == 0:
+	case d.typedef: // which may lower it, too
+		return t.with(func(q *Type) { q.Aligned = a.aligned })
 	case a.aligned <= t.Align():
-	case d.typedef:
-		return t.with(func(q *Type) { q.Aligned = max(q.Aligned, a.aligned) })
 	case t.Kind != Func && !t.IsShared() && a.aligned > 16:
 		p.warnf(a.pos, "the alignment of variable '%s' is that of its type", name.text)
 	}

@@ -218,4 +218,18 @@ static inline float modff(float x, float *whole) {
   *whole = (float)w;
   return (float)f;
 }
+static inline double remquo(double x, double y, int *n) {
+  double part = fmod(x, 8 * y), rest = remainder(part, y);
+  *n = (int)rint((part - rest) / y) % 8;
+  return rest;
+}
+static inline float remquof(float x, float y, int *n) { return (float)remquo(x, y, n); }
+static inline float nexttowardf(float x, double y) {
+  return x < y ? nextafterf(x, HUGE_VALF) : x > y ? nextafterf(x, -HUGE_VALF) : (float)y;
+}
+#define nexttoward nextafter
+#define nexttowardl nextafter
+#define remquol remquo
+#define nanf(tag) ((float)nan(tag))
+#define nanl nan
 #endif

@@ -1,5 +1,6 @@
 #ifndef _WCHAR_H
 #define _WCHAR_H
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,4 +127,71 @@ static inline double wcstod(const wchar_t *s, wchar_t **end) {
 }
 static inline wint_t btowc(int c) { return c >= 0 && c < 128 ? c : WEOF; }
 static inline int wctob(wint_t c) { return c >= 0 && c < 128 ? c : -1; }
+static inline long long wcstoll(const wchar_t *s, wchar_t **end, int base) { return wcstol(s, end, base); }
+static inline unsigned long long wcstoull(const wchar_t *s, wchar_t **end, int base) { return wcstoul(s, end, base); }
+static inline float wcstof(const wchar_t *s, wchar_t **end) { return (float)wcstod(s, end); }
+#define wcstold wcstod
+static inline size_t wcsxfrm(wchar_t *to, const wchar_t *from, size_t n) {
+  size_t all = wcslen(from);
+  if (n > 0) wmemcpy(to, from, all < n ? all + 1 : n);
+  return all;
+}
+/* Of the C locale, where a character is a byte: no state is ever left. */
+static inline int mbsinit(const mbstate_t *state) { return state == NULL || state->count == 0; }
+static inline size_t mbrtowc(wchar_t *to, const char *s, size_t n, mbstate_t *state) {
+  if (s == NULL) return 0;
+  if (n == 0) return -2;
+  if ((unsigned char)*s > 127) {
+    errno = EILSEQ;
+    return -1;
+  }
+  if (to) *to = *s;
+  return *s != 0;
+}
+static inline size_t mbrlen(const char *s, size_t n, mbstate_t *state) { return mbrtowc(NULL, s, n, state); }
+static inline size_t wcrtomb(char *to, wchar_t c, mbstate_t *state) {
+  if (to && (c < 0 || c > 127)) {
+    errno = EILSEQ;
+    return -1;
+  }
+  if (to) *to = c;
+  return 1;
+}
+static inline size_t mbsnrtowcs(wchar_t *to, const char **from, size_t bytes, size_t n, mbstate_t *state) {
+  size_t i;
+  for (i = 0; i < bytes && (to == NULL || i < n); i++) {
+    if (mbrtowc(to ? to + i : NULL, *from + i, 1, state) == (size_t)-1) {
+      if (to) *from += i;
+      return -1;
+    }
+    if ((*from)[i] == 0) {
+      if (to) *from = NULL;
+      return i;
+    }
+  }
+  if (to) *from += i;
+  return i;
+}
+static inline size_t mbsrtowcs(wchar_t *to, const char **from, size_t n, mbstate_t *state) {
+  return mbsnrtowcs(to, from, (size_t)-1, n, state);
+}
+static inline size_t wcsnrtombs(char *to, const wchar_t **from, size_t chars, size_t n, mbstate_t *state) {
+  size_t i;
+  char c;
+  for (i = 0; i < chars && (to == NULL || i < n); i++) {
+    if (wcrtomb(to ? to + i : &c, (*from)[i], state) == (size_t)-1) {
+      if (to) *from += i;
+      return -1;
+    }
+    if ((*from)[i] == 0) {
+      if (to) *from = NULL;
+      return i;
+    }
+  }
+  if (to) *from += i;
+  return i;
+}
+static inline size_t wcsrtombs(char *to, const wchar_t **from, size_t n, mbstate_t *state) {
+  return wcsnrtombs(to, from, (size_t)-1, n, state);
+}
 #endif
