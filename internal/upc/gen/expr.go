@@ -229,8 +229,7 @@ func (g *gen) place(n *front.Node) exp {
 			return ir.Deref(ir.Form(ir.Call, ir.PackagesOf(r.Go), r.Go))
 		case s.Storage == front.Global:
 			if g.fn != nil {
-				g.statics = true
-				return ir.Field(ir.Name("static"), s.Go)
+				return ir.Field(statics, s.Go)
 			}
 			return ir.Name("upc.g." + s.Go)
 		case opt.OnStack(s):
@@ -511,8 +510,11 @@ func (g *gen) assign(n *front.Node, want bool) exp {
 	if want && n.L.Op != front.Var {
 		v = g.temp(g.goType(n.Type), v)
 	}
-	if ir.Same(p, v) {
-		return v // vet refuses assignments of a variable to itself
+	if ir.Same(p, v) { // vet refuses assignments of a variable to itself
+		if p.Kind != ir.Ident {
+			g.emit(ir.Drop(p)) // which may lead nowhere
+		}
+		return v
 	}
 	g.emit(ir.Set(p, v))
 	if want && n.L.Op == front.Var {

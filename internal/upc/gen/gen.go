@@ -148,7 +148,6 @@ type gen struct {
 	local  *localLoop
 
 	renamed map[*front.Sym]exp // local variables that have another name in what is being generated
-	statics bool               // the function has variables with static storage
 
 	windows map[string]*window // of the loops that are being generated
 	blocks  *opt.Blocks

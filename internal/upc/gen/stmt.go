@@ -49,13 +49,15 @@ func (g *gen) variable(s *front.Sym) exp {
 	return ir.Name(s.Go)
 }
 
-// result is what a function that calls setjmp returns.
-var result = ir.Name("result_")
+var (
+	result  = ir.Name("result_") // what a function that calls setjmp returns
+	statics = ir.Name("static")  // the variables with static storage
+)
 
 // function is a function's definition.
 func (g *gen) function(s *front.Sym, c *ir.Code) {
 	g.fn, g.temps, g.hoist, g.line = s, 0, nil, front.Pos{}
-	g.breaks, g.statics = nil, false
+	g.breaks = nil
 	g.locals, g.labels = map[string]int{}, map[*front.LabelInfo]bool{}
 	var top, body ir.Block
 	g.out = &body
@@ -139,8 +141,8 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	if stack {
 		later("upc.c.Release", ir.CallTo("upc.c.Mark"))
 	}
-	if g.statics {
-		head = append(head, ir.Define(ir.Name("static"), ir.Name("upc.g")))
+	if top.Uses(statics) || body.Uses(statics) {
+		head = append(head, ir.Define(statics, ir.Name("upc.g")))
 	}
 	c.Printf("// %s is %s at %v.\nfunc %s", s.Go, s.Name, at(s.Pos), s.Go)
 	c.Params(g.params(s.Type, names), g.result(s.Type))
