@@ -94,11 +94,12 @@ type Layers struct {
 	Extended *extended.Initiator // put and get by rank and address
 	Barriers *barrier.Barrier    // the barrier as generated code uses it: with identifiers and flags
 	Conduit  conduits.Endpoint   // the transport
+	Firehose *firehose.Cache     // what is pinned, and its limits, which follow from Config.Pinnable and its kin
 	Heap     *segment.Heap       // the allocator of this rank's segment, whose memory has whatever contents it had
 }
 
 // Layers are the layers below n.
-func (n *Node) Layers() Layers { return Layers{n.e, n.x, n.b, n.ep, n.heap} }
+func (n *Node) Layers() Layers { return Layers{n.e, n.x, n.b, n.ep, n.cache, n.heap} }
 
 // Neighbour reports whether rank's segment can be reached by load and store from
 // here, so that Ptr.Local works. With Config.Large no rank's can but, by Ptr.Local,
@@ -252,6 +253,3 @@ func (n *Node) Stats(s *conduits.Stats) { n.ep.Stats(s) }
 // FirehoseStats fills in what was pinned for this rank's accesses to memory that
 // others have registered, and of its own memory for theirs.
 func (n *Node) FirehoseStats(s *firehose.Stats) { n.cache.Stats(s) }
-
-// FirehoseLimits are the limits that follow from Config.Pinnable and its kin.
-func (n *Node) FirehoseLimits() firehose.Limits { return n.cache.Limits() }

@@ -246,7 +246,7 @@ func (p *profiled) Waits(conduits.Blocked) (below conduits.Endpoint, over func()
 	if trace.IsEnabled() || p.options.Labels || p.trace != nil {
 		line, call := profile.Here()
 		if p.trace != nil && line != profile.RuntimeLine {
-			row = p.trace.Begin(perfetto.Waits, &perfetto.Slice{Name: call, Line: line, Peer: -1, Began: began})
+			row = p.trace.Begin(perfetto.Waits, &perfetto.Slice{Name: call, Line: line, Peer: perfetto.None, Began: began})
 		}
 		if p.options.Labels {
 			pprof.SetGoroutineLabels(pprof.WithLabels(p.profiling.labels, pprof.Labels("call", call, "line", line)))

@@ -1102,7 +1102,7 @@ func TestRegisteredDiagnosis(t *testing.T) {
 			n.Must(q.GetSlice(n, make([]uint64, 5000)))
 		}
 		n.Must(n.Barrier())
-		l := n.FirehoseLimits()
+		l := n.Layers().Firehose.Limits()
 		for _, want := range []string{fmt.Sprintf("pinned %d bytes of %d", l.Bucket, uint64(l.Budget)*l.Bucket), "holds 1 firehoses", "1 misses"} {
 			if s := (*member)(n).Diagnosis(); !strings.Contains(s, want) {
 				return fmt.Errorf("diagnosis %q lacks %q", s, want)

@@ -69,6 +69,9 @@ type sliceRead struct {
 	from, to         []uint64
 }
 
+// allOthers is the peer of a message to all other ranks.
+const allOthers = 1 << 63
+
 // readTrace reads a trace by the numbers of fields that Perfetto's protos publish, as trace_processor does: events of a
 // track in the order of their times, and of the file where these are equal.
 func readTrace(t *testing.T, file []byte) []*sliceRead {
@@ -145,7 +148,14 @@ func readTrace(t *testing.T, file []byte) []*sliceRead {
 				case "line":
 					s.line = string(f[6][0].b)
 				case "rank":
-					s.peer = f[3][0].v
+					if len(f[3]) > 0 {
+						s.peer = f[3][0].v
+					} else {
+						s.peer = allOthers
+						if string(f[6][0].b) != "all others" {
+							t.Errorf("%q is to %q", s.name, f[6][0].b)
+						}
+					}
 				}
 			}
 			for _, f := range e.f[47] { // flow_ids
@@ -286,10 +296,21 @@ func TestTraceOfProcesses(t *testing.T) {
 	}
 }
 
-// TestTraceNames: a handler of the program has its name, and a multicast to one rank that rank, in a trace.
+// TestTraceNames: a handler of the program has its name, and a multicast the ranks that it goes to, in a trace.
 func TestTraceNames(t *testing.T) {
 	t.Setenv("ARGON_SIM", "offload=on")
-	cfg, handled := small(2), 0 // by one thread on sim
+	for ranks, want := range map[int][]string{
+		2: {"send own 0 1", "send own 0 1", "own 1 0", "own 1 0"},
+		3: {"send own 0 1", fmt.Sprintf("send own 0 %d", uint64(allOthers)), "own 1 0", "own 1 0", "own 2 0"},
+	} {
+		namesIn(t, ranks, want)
+	}
+}
+
+// namesIn compares what the trace of a job has of a handler with what it should.
+func namesIn(t *testing.T, ranks int, want []string) {
+	t.Helper()
+	cfg, handled := small(ranks), 0 // by one thread on sim
 	cfg.Conduit, cfg.Trace = "sim", filepath.Join(t.TempDir(), "trace")
 	cfg.Handlers = []am.Entry{{Index: am.NumHandlers - 1, Name: "own", Fn: func(*am.Token, []uint32, []byte) { handled++ }}}
 	err := Run(cfg, func(n *Node) error {
@@ -298,7 +319,7 @@ func TestTraceNames(t *testing.T) {
 			n.Must(n.Layers().AM.Multicast(am.NumHandlers-1, nil))
 			return nil
 		}
-		return n.Wait(func() bool { return handled == 2 })
+		return n.Wait(func() bool { return handled == ranks })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -313,8 +334,86 @@ func TestTraceNames(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d %d", s.name, s.rank, s.peer))
 		}
 	}
-	if want := []string{"send own 0 1", "send own 0 1", "own 1 0", "own 1 0"}; !slices.Equal(got, want) {
-		t.Errorf("the trace has %q, not %q", got, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the trace of %d ranks has %q, not %q", ranks, got, want)
+	}
+}
+
+// TestTraceSpans: spans are in the rank's track, nested as they were begun, side by side where goroutines of a rank have some at once, and what is
+// in them is there at that time. One that ends ends those in it, and does so once.
+func TestTraceSpans(t *testing.T) {
+	for _, conduit := range []string{"shm", "sim"} {
+		cfg := small(2)
+		cfg.Conduit, cfg.Output, cfg.Trace = conduit, &bytes.Buffer{}, filepath.Join(t.TempDir(), "trace")
+		err := Run(cfg, func(n *Node) error {
+			step := n.Span("step")
+			exchange := n.Span("exchange")
+			n.Must(n.Barrier())
+			exchange()
+			exchange()
+			left := n.Span("left open")
+			n.Span("inside of it")
+			begun := make(chan bool)
+			go func() {
+				defer close(begun)
+				defer n.Span("beside")()
+			}()
+			<-begun
+			step()
+			left()
+			n.Span("after")()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(cfg.Trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := readTrace(t, b)
+		for rank := range uint64(2) {
+			var got []string
+			var exchange *sliceRead
+			for _, s := range all {
+				if s.kind != "spans" || s.rank != rank {
+					continue
+				}
+				if !strings.HasPrefix(s.line, "trace_test.go:") {
+					t.Errorf("%s: span %q is at %q", conduit, s.name, s.line)
+				}
+				name := s.name
+				for in := s.in; in != nil; in = in.in {
+					name = in.name + "/" + name
+				}
+				got = append(got, name)
+				if s.name == "exchange" {
+					exchange = s
+				}
+			}
+			slices.Sort(got) // for rows are in no order
+			if want := []string{"after", "beside", "step", "step/exchange", "step/left open", "step/left open/inside of it"}; !slices.Equal(got, want) {
+				t.Fatalf("%s: rank %d has the spans %q, not %q", conduit, rank, got, want)
+			}
+			if !slices.ContainsFunc(all, func(s *sliceRead) bool {
+				return s.rank == rank && s.name == "gas.Node.Barrier" && exchange.began <= s.began && s.ended <= exchange.ended
+			}) {
+				t.Errorf("%s: rank %d has no barrier in the span that it is in", conduit, rank)
+			}
+		}
+	}
+}
+
+// TestTraceSpansOff: a span that nothing records allocates nothing.
+func TestTraceSpansOff(t *testing.T) {
+	err := Run(small(1), func(n *Node) error {
+		if k := testing.AllocsPerRun(100, func() { n.Span("step")() }); k != 0 {
+			return fmt.Errorf("a span makes %v allocations", k)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -503,6 +503,7 @@ func run(args []string) int {
 		return jobenv.StatusFailed
 	}
 	res, err := launch.Run(context.Background(), *c)
+	o.traffic.finished()
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
 		err = nil // gasrun ... | head
 	}

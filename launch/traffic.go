@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim/replay"
 	"github.com/argon-go/argon/conduits/traffic"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/perfetto"
 )
 
 // recording has the flags for the traffic of a job, and for its trace.
@@ -96,6 +97,13 @@ func (r *recording) start(o *options) error {
 		o.Env = append(o.Env, v.key+"="+abs)
 	}
 	return nil
+}
+
+// finished mends the trace of a job that is over, of which ranks may have been killed.
+func (r *recording) finished() {
+	if r.trace != "" {
+		_ = perfetto.Mend(r.trace) // of a device nothing can be
+	}
 }
 
 // load is the traffic of -replay.

@@ -14,6 +14,7 @@ const (
 	packetTimestamp  = 8  // TracePacket.timestamp, ns
 	packetSequence   = 10 // .trusted_packet_sequence_id
 	packetEvent      = 11 // .track_event
+	packetMark       = 36 // .synchronization_marker
 	packetDescriptor = 60 // .track_descriptor
 
 	eventNote     = 4  // TrackEvent.debug_annotations
@@ -40,7 +41,7 @@ const (
 // Values of TrackEvent.Type.
 const (
 	begin   = 1 // TYPE_SLICE_BEGIN
-	end     = 2 // TYPE_SLICE_END
+	finish  = 2 // TYPE_SLICE_END
 	instant = 3 // TYPE_INSTANT
 )
 
@@ -70,6 +71,24 @@ func fixed(b []byte, field int, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, uint64(field)<<3|wireI64), v)
 }
 
+// marked is a packet behind which another one begins: that by which readers divide traces without reading all of them
+// (TracePacket.synchronization_marker, whose value is given there).
+var marked = text(nil, tracePacket, text(nil, packetMark, "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79"))
+
+func (e *encoder) mark() { e.b = append(e.b, marked...) }
+
+// whole is how many bytes of b are whole packets.
+func whole(b []byte) (n int) {
+	for len(b) > n && b[n] == tracePacket<<3|wireLen {
+		l, k := binary.Uvarint(b[n+1:])
+		if k <= 0 || l > uint64(len(b)-n-1-k) {
+			break
+		}
+		n += 1 + k + int(l)
+	}
+	return n
+}
+
 // process writes the track of a rank. Process 0 is the kernel's, so that rank 0 is process 1.
 func (e *encoder) process(id uint64, rank int, name string) {
 	e.note = text(varint(e.note[:0], processPID, uint64(rank)+1), processName, name)
@@ -94,8 +113,12 @@ func (e *encoder) event(what int, category string, track uint64, rank int, s *Sl
 			e.note = text(text(e.note[:0], noteName, "line"), noteText, s.Line)
 			p = text(p, eventNote, e.note)
 		}
-		if s.Peer >= 0 {
+		switch {
+		case s.Peer >= 0:
 			p = e.number(p, "rank", uint64(s.Peer))
+		case s.Peer == Others:
+			e.note = text(text(e.note[:0], noteName, "rank"), noteText, "all others")
+			p = text(p, eventNote, e.note)
 		}
 		if s.Bytes > 0 {
 			p = e.number(p, "bytes", s.Bytes)

@@ -7,6 +7,7 @@
 package perfetto
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +27,10 @@ import (
 // Kind is what a row of a rank shows.
 type Kind int
 
-// The kinds. Rows of Handlers are those of lanes.
+// The kinds. Rows of Spans are those of goroutines, rows of Handlers those of lanes.
 const (
-	Collectives Kind = iota
+	Spans Kind = iota
+	Collectives
 	Waits
 	Messages
 	Accesses
@@ -36,7 +38,7 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"collectives", "waits", "messages", "puts, gets, atomics", "handlers"}
+var kindNames = [numKinds]string{"spans", "collectives", "waits", "messages", "puts, gets, atomics", "handlers"}
 
 // chunkBytes is how much is kept before it is written.
 const chunkBytes = 64 << 10
@@ -69,7 +71,7 @@ func Open(name string, begun bool, say io.Writer) (*File, error) {
 		name += "." + strconv.Itoa(k)
 		begun = false
 	}
-	mode := os.O_WRONLY | os.O_APPEND
+	mode := os.O_RDWR | os.O_APPEND
 	if !begun {
 		mode |= os.O_CREATE | os.O_TRUNC
 	}
@@ -112,16 +114,63 @@ func (f *File) flush() {
 	f.e.b = f.e.b[:0]
 }
 
-// write appends what is kept, all of it or nothing: readers take what follows half a packet for its other half.
+// write appends what is kept, and a mark, all of it or nothing: readers take what follows half a packet for its other half. What
+// a process that was killed has half written is cut off before that.
 func (f *File) write() error {
 	unlock, locked := sys.LockFile(f.to.Fd(), true)
 	defer unlock()
-	size, sized := sys.FileSize(f.to.Fd())
-	_, err := f.to.Write(f.e.b)
-	if err != nil && locked == nil && sized == nil {
-		_ = f.to.Truncate(size) // of a device that cannot be
+	size, err := int64(0), locked
+	if err == nil {
+		size, err = mend(f.to)
+	}
+	f.e.mark()
+	if _, werr := f.to.Write(f.e.b); werr != nil {
+		if err == nil {
+			_ = f.to.Truncate(size) // of a device that cannot be
+		}
+		return werr
+	}
+	return nil
+}
+
+// Mend cuts off a file what a process that was killed has half written.
+func Mend(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	unlock, err := sys.LockFile(f.Fd(), true)
+	defer unlock()
+	if err == nil {
+		_, err = mend(f)
 	}
 	return err
+}
+
+// mend cuts off half a packet at the end of f, which is locked, and returns how long f is.
+func mend(f *os.File) (size int64, err error) {
+	size, err = sys.FileSize(f.Fd())
+	if err != nil || size == 0 {
+		return size, err
+	}
+	for back := int64(len(marked)); ; back = max(4*back, 2*chunkBytes) {
+		b := make([]byte, min(back, size))
+		from := size - int64(len(b))
+		if _, err := f.ReadAt(b, from); err != nil {
+			return size, err
+		}
+		if i := bytes.LastIndex(b, marked); i >= 0 {
+			b = b[i+len(marked):]
+		} else if from > 0 {
+			continue
+		}
+		if half := len(b) - whole(b); half > 0 {
+			size -= int64(half)
+			return size, f.Truncate(size)
+		}
+		return size, nil
+	}
 }
 
 // failed tells of the first error. The lock is held.
@@ -138,6 +187,7 @@ func (f *File) Close() {
 	defer f.mu.Unlock()
 	f.flush()
 	f.failed(f.to.Close())
+	f.err = os.ErrClosed // for goroutines that ranks have left behind
 }
 
 // Rank is what one rank writes. Its methods are for any goroutine.
@@ -147,6 +197,7 @@ type Rank struct {
 	offset time.Duration // of the file's clock before the rank's
 	rows   [numKinds][]row
 	posts  uint64
+	spans  uint64
 }
 
 // row is a row of slices.
@@ -154,6 +205,8 @@ type row struct {
 	there bool          // the file has it
 	taken bool          // by a slice that has begun
 	last  time.Duration // when its last slice ended
+	by    uintptr       // the goroutine whose spans these are
+	in    []uint64      // spans that it is in, by number, the innermost last
 }
 
 // Rank begins what a rank writes, whose clock is now. The file has CLOCK_MONOTONIC, which the processes of a host
@@ -210,12 +263,18 @@ func (r *Rank) free(k Kind, since time.Duration) int {
 type Slice struct {
 	Name  string
 	Line  string // of the program; "": none
-	Peer  int    // the other rank; -1: none
+	Peer  int    // the other rank; None or Others
 	Bytes uint64
 	Began time.Duration
 	From  []uint64 // flows that begin here
 	To    uint64   // the flow that ends here; 0: none
 }
+
+// Peers of slices that have no single one.
+const (
+	None   = -1
+	Others = -2 // all other ranks
+)
 
 // Done writes a slice that has ended, in a free row.
 func (r *Rank) Done(k Kind, s *Slice, ended time.Duration) {
@@ -228,7 +287,7 @@ func (r *Rank) Done(k Kind, s *Slice, ended time.Duration) {
 func (r *Rank) done(k Kind, i int, s *Slice, ended time.Duration) {
 	id := r.track(k, i)
 	r.event(begin, k, id, s, s.Began)
-	r.event(end, k, id, nil, max(ended, s.Began))
+	r.event(finish, k, id, nil, max(ended, s.Began))
 	r.rows[k][i].last = ended
 }
 
@@ -247,8 +306,39 @@ func (r *Rank) Begin(k Kind, s *Slice) int {
 func (r *Rank) End(k Kind, i int, at time.Duration) {
 	r.f.mu.Lock()
 	defer r.f.mu.Unlock()
-	r.event(end, k, r.track(k, i), nil, at)
+	r.event(finish, k, r.track(k, i), nil, at)
 	r.rows[k][i].taken, r.rows[k][i].last = false, at
+}
+
+// Span writes that a span has begun, in those that goroutine by is in. What it returns ends it and those that have begun in it, and
+// does nothing if it has ended.
+func (r *Rank) Span(s *Slice, by uintptr) (end func(at time.Duration)) {
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	i := slices.IndexFunc(r.rows[Spans], func(w row) bool { return w.by == by && len(w.in) > 0 })
+	if i < 0 {
+		i = r.free(Spans, s.Began)
+	}
+	id := r.track(Spans, i)
+	r.spans++
+	number := r.spans
+	w := &r.rows[Spans][i]
+	w.by, w.taken, w.in = by, true, append(w.in, number)
+	r.event(begin, Spans, id, s, s.Began)
+	return func(at time.Duration) {
+		r.f.mu.Lock()
+		defer r.f.mu.Unlock()
+		w := &r.rows[Spans][i]
+		k := slices.Index(w.in, number)
+		if k < 0 {
+			return
+		}
+		for range w.in[k:] {
+			r.event(finish, Spans, id, nil, at)
+		}
+		w.in = w.in[:k]
+		w.taken, w.last = k > 0, at
+	}
 }
 
 // event writes an event. The lock is held.
@@ -395,7 +485,7 @@ func (l *Lane) completed(cookie uint64, ev uint8, at time.Duration) {
 			continue
 		}
 		if a := list[i]; l.off(cookie, i, one) {
-			s := Slice{Name: a.name + " complete", Peer: -1, To: a.flow}
+			s := Slice{Name: a.name + " complete", Peer: None, To: a.flow}
 			l.event(instant, Accesses, l.track(Accesses, 0), &s, at)
 		}
 	}
