@@ -577,10 +577,10 @@ func TestHandlersRunWhileWaiting(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	const runs = 200
 	// Ranks of one process on hybrid wake what waits for datagrams by a deadline of Go's own
-	// poller, which makes an error for each; that is once for each rank that sleeps.
+	// poller, which makes an error for each; that is once for each rank that sleeps, and again where it is woken for nothing.
 	most := func(n int, how Algorithm) float64 {
 		if how == Levels {
-			return float64(n)
+			return float64(2 * n)
 		}
 		return 0
 	}

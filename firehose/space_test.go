@@ -342,14 +342,9 @@ func TestConcealLetsGo(t *testing.T) {
 	if cap(v.starts) > 100 || len(s.dying) != len(held) || s.pinned.index.n != len(held) {
 		t.Errorf("room for %d parts, %d dying, %d pinned", cap(v.starts), len(s.dying), s.pinned.index.n)
 	}
-	for range 100 {
-		if runtime.GC(); freed.Load() == n {
-			break
-		}
+	for freed.Load() < n { // cleanups run on a goroutine of their own
+		runtime.GC()
 		runtime.Gosched()
-	}
-	if freed.Load() < n {
-		t.Errorf("%d of %d are garbage", freed.Load(), n)
 	}
 	for _, slot := range held {
 		m.unhold(slot)

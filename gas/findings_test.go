@@ -17,12 +17,14 @@ func TestCallsInBarriers(t *testing.T) {
 		var out strings.Builder
 		cfg := small(2)
 		cfg.Debug, cfg.Output = debug, &out
-		notified := make(chan struct{})
+		here, notified := make(chan struct{}), make(chan struct{})
 		if err := Run(cfg, func(n *Node) error {
-			if n.Rank() == 1 {
+			if n.Rank() == 1 { // which answers nothing meanwhile
+				close(here)
 				<-notified
 				return n.Barrier()
 			}
+			<-here
 			err := findingCall.Send(n, 1, 1)
 			var fut Future[struct{}]
 			if err == nil {

@@ -3,7 +3,9 @@ package gas
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -203,13 +205,19 @@ func TestFlagsPeerDies(t *testing.T) {
 	for name, wait := range everyWait {
 		for _, conduit := range []string{"shm", "hidden", "udp", "sim"} {
 			got := make([]error, 2)
+			var there atomic.Bool // so that rank 0 hears of the failure in the wait
 			cfg := small(2)
 			cfg.Conduit = conduit
 			err := Run(cfg, func(n *Node) error {
 				p := Must(NewSlice[uint64](n, 2))
 				if n.Rank() == 1 {
+					for !there.Load() {
+						n.Poll()
+						runtime.Gosched()
+					}
 					return errTest
 				}
+				there.Store(true)
 				got[0] = wait(n, []Ptr[uint64]{p.On(0), p.On(0).Add(1)})
 				return got[0]
 			})

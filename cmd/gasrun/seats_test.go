@@ -52,12 +52,14 @@ func seated(t *testing.T, n int, args ...string) *seatedJob {
 	return j
 }
 
-// kill ends gasrun, and returns when the system has taken its ranks and their sockets.
+// kill ends gasrun, and returns when the system has taken its ranks and deputies and their sockets.
 func (j *seatedJob) kill(t *testing.T) {
 	t.Helper()
+	all := family(j.cmd)
 	_ = j.cmd.Process.Kill()
 	_, _ = io.Copy(io.Discard, j.rest)
 	_ = j.cmd.Wait()
+	awaitEnd(t, all)
 }
 
 // TestJobsTakeOtherProcessors has two jobs at once on different processors, a third one share, and the

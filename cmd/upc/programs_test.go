@@ -142,7 +142,7 @@ func (b *bundle) vet(t *testing.T) {
 }
 
 // limit ends what hangs.
-const limit = 2 * time.Minute
+const limit = 15 * time.Minute
 
 // output is the output of a command in a folder, its lines sorted, since threads print side by
 // side.

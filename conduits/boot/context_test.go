@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -124,11 +123,7 @@ func canceledJoining() {
 // TestContextJoining: Run returns when the context ends while ranks are
 // missing, and Join, when they have come, leaves nothing behind and fails the job.
 func TestContextJoining(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close() // rank 0 listens there
+	addr := freeAddr(t) // rank 0 listens there
 	key, err := jobkey.New().File()
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +132,7 @@ func TestContextJoining(t *testing.T) {
 	var out [3]bytes.Buffer
 	var cmds [3]*exec.Cmd
 	start := func(r int, program string, env ...string) {
-		c := testjob.Command(t, program, append(env, "PMI_SIZE=3", fmt.Sprintf("PMI_RANK=%d", r), "ARGON_RENDEZVOUS="+l.Addr().String(),
+		c := testjob.Command(t, program, append(env, "PMI_SIZE=3", fmt.Sprintf("PMI_RANK=%d", r), "ARGON_RENDEZVOUS="+addr,
 			jobenv.JobKeyFile+"="+jobenv.FDFolder+"3")...)
 		c.ExtraFiles = []*os.File{key}
 		c.Stdout, c.Stderr = &out[r], &out[r]

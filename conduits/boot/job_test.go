@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
@@ -40,7 +41,7 @@ func TestProcessFails(t *testing.T) {
 		"kill":   {128 + 9, ""},
 	} {
 		t.Run(how, func(t *testing.T) {
-			r := testjob.RunConfig(t, 3, "fail", testjob.Config{Args: []string{how}}).Want(t, c.status)
+			r := testjob.RunConfig(t, 3, "fail", testjob.Config{Args: []string{how}, KillGrace: time.Hour}).Want(t, c.status)
 			if r.Failed != 1 || !strings.Contains(r.Stderr[1], c.says) {
 				t.Errorf("rank %d failed first, and rank 1 says %q", r.Failed, r.Stderr[1])
 			}

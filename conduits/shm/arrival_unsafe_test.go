@@ -62,6 +62,7 @@ func TestPutsWake(t *testing.T) {
 		ep.Disarm(tk)
 	}
 	// A load changes nothing.
+	release := unwatched([]*Endpoint{ep.(*Endpoint), eps[1].(*Endpoint)})
 	tk := ep.Arm(nil)
 	if v, _, err := post.Atomic(eps[1], 0, at, conduits.AtomicLoad, conduits.Uint64, 0, 0, 0); v != 3 || err != nil {
 		t.Errorf("loaded %d, %v", v, err)
@@ -70,6 +71,7 @@ func TestPutsWake(t *testing.T) {
 		t.Error("a load woke somebody")
 	}
 	ep.Disarm(tk)
+	release()
 	for _, ep := range eps {
 		if err := ep.Close(); err != nil {
 			t.Error(err)

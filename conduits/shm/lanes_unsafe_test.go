@@ -185,12 +185,12 @@ func TestLaneLeftAlone(t *testing.T) {
 	for lane := range 3 {
 		eps[0][lane].Send(1, conduits.Request, 1, nil)
 	}
+	watch := &sleeper.j.watch.mu
+	watch.Lock()               // the watcher must not find this lane left alone yet
 	for _, e := range eps[1] { // the messages, and the news that there are lanes
 		e.Poll()
 	}
 	sleeper.Disarm(sleeper.Arm(nil)) // has seen how often the other was polled
-	watch := &sleeper.j.watch.mu
-	watch.Lock() // the watcher must not find this lane left alone yet
 	other.Poll()
 	ticket := sleeper.Arm(nil)
 	if v := atomic.LoadUint32(other.parked); v != 0 {

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"math/rand/v2"
 	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -267,6 +269,22 @@ func parkAwake(t *testing.T, e *Endpoint, tk conduits.Ticket) {
 	}
 }
 
+// unwatched keeps the watchers of endpoints from waking them, until what it returns is called.
+func unwatched(eps []*Endpoint) func() {
+	var held []*sync.Mutex
+	for _, e := range eps {
+		if mu := &e.j.watch.mu; !slices.Contains(held, mu) {
+			mu.Lock()
+			held = append(held, mu)
+		}
+	}
+	return func() {
+		for _, mu := range held {
+			mu.Unlock()
+		}
+	}
+}
+
 // TestNoSleepWhileSiblingPolls: while another goroutine polls, the poll after
 // Arm did nothing, so Park must not sleep on its word; but if that goroutine
 // itself sleeps in a handler, it may, and is woken when the handler is over.
@@ -283,6 +301,7 @@ func TestNoSleepWhileSiblingPolls(t *testing.T) {
 			}
 			<-leave
 		})
+		defer unwatched(eps)()
 		e := eps[0]
 		poll := func() chan bool {
 			send(eps[1], 0, conduits.Request)
@@ -391,6 +410,7 @@ func TestArmed(t *testing.T) {
 func TestDisarmKeepsSiblings(t *testing.T) {
 	eps := forms[1].open(t, 2, conduits.Config{})
 	attach(t, eps, 0, func(int, *conduits.Message) {})
+	defer unwatched(eps)()
 	e := eps[0]
 	one, two := e.Arm(why("one")), e.Arm(why("two"))
 	e.Disarm(one)
@@ -408,6 +428,7 @@ func TestDisarmKeepsSiblings(t *testing.T) {
 func TestWakeCostsNothing(t *testing.T) {
 	eps := forms[3].open(t, 2, conduits.Config{})
 	attach(t, eps, 0, func(int, *conduits.Message) {})
+	defer unwatched(eps)()
 	for range 10 {
 		send(eps[1], 0, conduits.Request)
 		eps[1].Wake(0)

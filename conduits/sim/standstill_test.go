@@ -59,7 +59,7 @@ func TestStandstill(t *testing.T) {
 		func(e *Endpoint) { e.Views() }, // the segment
 	} {
 		t.Run(itoa(spinner), func(t *testing.T) {
-			n := overseenOften(t, 5, math.MaxInt)
+			n := overseenOften(t, 200, math.MaxInt)
 			j := mustNew(t, 3, Config{})
 			conduits.Run(j.Endpoints(), func(i int) {
 				e := j.Endpoint(i)

@@ -72,7 +72,7 @@ func checkCredits(c *Case) {
 						// is consumed may be heard late, or be lost at first.
 						l := m.EP.Limits()
 						few := func() bool { return how.payload == 0 && n+1 < (l.Credits+1)/2 }
-						for until := m.EP.Now() + 5*time.Second; few() && m.EP.Now() < until; {
+						for until := m.EP.Now() + 30*time.Second; few() && m.EP.Now() < until; {
 							m.EP.Poll()
 							more := m.pour(1, x.most/rounds-1-n)
 							if more < 0 {

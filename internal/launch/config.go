@@ -150,6 +150,9 @@ type Config struct {
 // DefaultAnswerGrace is Config.AnswerGrace where that is 0. Tests raise it for slow machines.
 var DefaultAnswerGrace = 2 * time.Second
 
+// DefaultAskTime is how long a job that is told to end waits for its ranks to say where they wait. Tests raise it likewise.
+var DefaultAskTime = time.Second
+
 // EnsureDefaults replaces zero values by the defaults. It takes Segment from
 // ARGON_SEGMENT if that is a size; Validate complains if it is not.
 func (c *Config) EnsureDefaults() {

@@ -14,10 +14,6 @@ import (
 	"github.com/argon-go/argon/internal/sys/awake"
 )
 
-// askTime is how long a job that is told to end waits for its ranks to say where they wait.
-// Tests have more of it for slow machines.
-var askTime = time.Second
-
 // fewLines is the longest report with a line for each rank.
 const fewLines = where.FewLines
 

@@ -83,18 +83,23 @@ func stay() {
 	time.Sleep(never)
 }
 
+// send sends a message of a word.
+func send(ep conduits.Endpoint, dst int, word uint32) {
+	var s conduits.Slot
+	testjob.Check(conduits.Wait(ep, nil, func() bool {
+		var st conduits.Status
+		s, st = ep.Reserve(dst, conduits.Request, 1, 0)
+		return st == conduits.Ready
+	}))
+	s.Words[0] = word
+	ep.Commit(dst, conduits.Request, s, 1, 0)
+}
+
 // pass sends messages around the ring, rounds times (0: for ever).
 func pass(ep conduits.Endpoint, b *inbox, rounds int) {
 	next := (ep.Rank() + 1) % ep.Size()
 	for i := 1; rounds == 0 || i <= rounds; i++ {
-		var s conduits.Slot
-		testjob.Check(conduits.Wait(ep, nil, func() bool {
-			var st conduits.Status
-			s, st = ep.Reserve(next, conduits.Request, 1, 0)
-			return st == conduits.Ready
-		}))
-		s.Words[0] = uint32(i)
-		ep.Commit(next, conduits.Request, s, 1, 0)
+		send(ep, next, uint32(i))
 		testjob.Check(conduits.Wait(ep, nil, func() bool { return b.got >= i }))
 	}
 }
@@ -202,11 +207,16 @@ func orphans() {
 func stubborn() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	ep, b := attach()
-	pass(ep, b, 1)
-	if testjob.Rank() == 0 && len(os.Args) > 1 {
+	switch {
+	case len(os.Args) == 1:
+		pass(ep, b, 1)
+		fmt.Println("ready")
+	case ep.Rank() > 0:
+		send(ep, 0, 1)
+	default: // when none of the others, which stay, can hear of it any more
+		testjob.Check(conduits.Wait(ep, nil, func() bool { return b.got == ep.Size()-1 }))
 		os.Exit(5)
 	}
-	fmt.Println("ready")
 	stay()
 }
 

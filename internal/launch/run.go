@@ -585,7 +585,7 @@ func (j *job) signal(sig syscall.Signal) {
 			end()
 			return
 		}
-		j.askAside(min(askTime, j.AnswerGrace), &question{head: name, most: fewLines, then: end})
+		j.askAside(min(DefaultAskTime, j.AnswerGrace), &question{head: name, most: fewLines, then: end})
 	case syscall.SIGUSR1:
 		if (j.question == nil || j.question.silent) && !j.ending {
 			j.rearm()

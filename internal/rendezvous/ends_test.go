@@ -157,7 +157,7 @@ func TestProcess(t *testing.T) {
 		select {} // until it is killed
 	}
 	j := serve(t, ServerConfig{Size: 2})
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess$", "-test.timeout=1m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), env+"="+j.addr, jobenv.RendezvousServe+"=0", "ARGON_JOB_KEY="+j.key.Reveal())
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -240,7 +240,7 @@ func TestReal(t *testing.T) {
 func TestRealLoss(t *testing.T) {
 	testmain.Long(t)
 	p := wan.Path{Rate: 10e6, Delay: 10 * time.Millisecond, Loss: 0.05, Jitter: 10 * time.Millisecond, Seed: 1}.Queued(1)
-	const d, times, tries = 3 * time.Second, 2, 3
+	const d, times, tries = 3 * time.Second, 2, 10
 	for try := range tries {
 		l := wan.NewLab(t, p)
 		b := l.StartTCP("cubic")

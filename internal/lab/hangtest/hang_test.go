@@ -116,7 +116,7 @@ func job(t *testing.T, k kind, right func(line string) bool) (unasked, answer st
 			}
 			unasked = line
 		case strings.HasPrefix(line, "gasrun: SIGUSR1"):
-			if asks++; right(line) || !k.alive && asks > 3 || asks > 100 {
+			if asks++; right(line) || !k.alive && asks > 3 || asks > 1000 {
 				if right(line) {
 					answer = line
 				}

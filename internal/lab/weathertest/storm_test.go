@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -227,15 +228,14 @@ func TestPartitionKills(t *testing.T) {
 			return
 		}
 		named[me] = p.Rank
-		for len(r.done) < 4 && r.Poll() > 0 {
+		for len(r.done) < 4 {
+			r.Poll() // 0 too while another goroutine of the rank polls
+			runtime.Gosched()
 		}
 		for i, err := range r.done {
 			if !errors.Is(err, conduits.ErrPeer) {
 				t.Errorf("rank %d: put %d: %v", me, i, err)
 			}
-		}
-		if len(r.done) != 4 {
-			t.Errorf("rank %d: %d puts of 4 have ended", me, len(r.done))
 		}
 		if _, err := post.Put(r, to, segment.AttachBase, b, conduits.RemoteDone, 9); !errors.Is(err, conduits.ErrPeer) {
 			t.Errorf("rank %d: put afterwards: %v", me, err)
