@@ -196,6 +196,7 @@ func TestPrograms(t *testing.T) {
 	wrong := map[string]string{
 		"status":   "thread 0 went on\nthread 2 went on\nexit status 4",
 		"update":   "lost updates: ",
+		"outside":  "outside.upc:6: ",
 		"mismatch": "different expressions: 0 by thread 0 at mismatch.upc:3, and 1 by thread 1 at mismatch.upc:3: barrier: ",
 		"deadlock": "deadlock.upc:4: sim: deadlock at",
 		"handler":  "handler.upc:6: libc: longjmp from the handler of signal 12, which runs beside its thread\nexit status 134",
@@ -210,6 +211,9 @@ func TestPrograms(t *testing.T) {
 		if out, err := b.run(t, "sim", 3, "wrong_"+name); err == nil || !strings.Contains(fmt.Sprint(out, err), says) {
 			t.Errorf("%s: %v, not %q:\n%s", name, err, says, out)
 		}
+	}
+	if out, err := b.run(t, "shm", threads, "wrong_outside"); err == nil || !strings.Contains(out, wrong["outside"]) {
+		t.Errorf("in shared memory: %v, not %q:\n%s", err, wrong["outside"], out)
 	}
 	for _, conduit := range []string{"shm", "sim"} {
 		for _, name := range names {

@@ -37,6 +37,7 @@ type Thread struct {
 	views segment.Views // every access reads them
 	x     *extended.Initiator
 	n     *gas.Node
+	all   *everywhere // or nil
 
 	me, threads int
 	statics     []segment.NLA // of the objects of the table, by number
@@ -130,6 +131,7 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 		return nil, errs.BadArg("upc: the program was compiled for %d threads and runs on %d", c.Static, t.threads)
 	}
 	t.views = segment.NewViews(n.Layers().Conduit.Views())
+	look(t)
 	t.library = t.x.NewRegion()
 	if err := t.layOut(); err != nil {
 		return nil, err

@@ -72,3 +72,60 @@ func TestWindow(t *testing.T) {
 		t.BarrierAny()
 	})
 }
+
+// TestSpread: spreads that begin at any element of an array have the elements around it: in place on a number of threads that
+// is a power of two, as far as there is memory, and by Get and Put otherwise.
+func TestSpread(t *testing.T) {
+	for _, threads := range []int{1, 3, 4} {
+		onEach(t, threads, func(t *Thread) {
+			const block, count = 3, 15
+			blocked := t.AllAlloc(count/block, block*8).Phased()
+			cyclic := t.AllAlloc(count, 2)
+			if t.me == 0 {
+				for i := range count {
+					Put(t, blocked.Add(i, block, 8, t.threads).Phaseless(), float64(i))
+					Put(t, cyclic.Add(i, 2, t.threads), int16(-i))
+				}
+			}
+			t.BarrierAny()
+			for i := range count {
+				b := Blocked[float64, [block]byte](t, blocked.Add(i, block, 8, t.threads))
+				c := Cyclic[int16](t, cyclic.Add(i, 2, t.threads))
+				for k := -i; k < count-i; k++ {
+					if v, w := b.Get(t, k), c.Get(t, k); v != float64(i+k) || w != int16(-i-k) {
+						t.failf("elements %d behind %d are %v and %v", k, i, v, w)
+					}
+					if in := threads != 3 && t.Near(); b.Has(k) != in || c.Has(k) != in {
+						t.failf("element %d behind %d is in place: %v, %v", k, i, b.Has(k), c.Has(k))
+					} else if in && (*b.At(k) != float64(i+k) || *c.At(k) != int16(-i-k)) {
+						t.failf("elements %d behind %d are %v and %v in place", k, i, *b.At(k), *c.At(k))
+					}
+				}
+			}
+			b, c := Blocked[float64, [block]byte](t, blocked.Add(2, block, 8, t.threads)), Cyclic[int16](t, cyclic)
+			for _, far := range []int{-1 << 63, -1 << 40, MaxShared / 8 * t.threads, 1 << 61, 1<<63 - 1} {
+				if b.Has(far) || c.Has(far) {
+					t.failf("element %d is in place", far)
+				}
+			}
+			if n := Cyclic[int16](t, 0); n.Has(0) || n.Has(1) || n.place(t, 0) != 0 || Blocked[int16, [block]byte](t, 0).place(t, 0) != 0 {
+				t.failf("a spread on null has elements")
+			}
+			t.BarrierAny()
+			for i := t.me; i < count; i += t.threads {
+				b.Put(t, i-2, float64(2*i))
+				if c.Has(i) {
+					*c.At(i) = int16(3 * i)
+				}
+				c.Put(t, i, int16(3*i))
+			}
+			t.BarrierAny()
+			for i := range count {
+				if v, w := Get[float64](t, blocked.Add(i, block, 8, t.threads).Phaseless()), Get[int16](t, cyclic.Add(i, 2, t.threads)); v != float64(2*i) || w != int16(3*i) {
+					t.failf("elements %d are %v and %v", i, v, w)
+				}
+			}
+			t.BarrierAny()
+		})
+	}
+}

@@ -1,9 +1,12 @@
-// Windows on shared memory. What is unsafe here: slices of a segment, made from a view's base and an
-// offset that was compared with its limits, and a type of which the size alone is of interest.
+// Windows on shared memory. What is unsafe here: slices of a segment and pointers into one, made from a view's base and
+// an offset that was compared with its limits, and a type of which the size alone is of interest.
 
 package rt
 
-import "unsafe"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // Window is a run of elements that lie one after the other on one thread, as a slice if the
 // calling thread reaches them by load and store, so that an access in a loop costs what one to a
@@ -86,4 +89,85 @@ func (w Window[T, B]) place(t *Thread, i int) Phaseless {
 		return Phased(w.p).Add(i, block, size, t.threads).Phaseless()
 	}
 	return Phaseless(w.p).AddLocal(i, size)
+}
+
+// Spread is the elements of an array whose blocks lie on the threads in turn, or those around a pointer into one, for accesses
+// with any index: it finds an element without a call or a division, if all threads are reached by load and store and their
+// number is a power of two (a multiplication by an inverse takes as long as the calls where elements are far apart). Index
+// 0 is the element that the spread was made for, which may be null so long as no element is accessed. B is as in [Window], of
+// at least one byte. Spreads are values, of four words, which stay right as long as the memory is allocated.
+type Spread[T Scalar, B any] struct {
+	*everywhere
+	off   uint64 // in thread 0's segment, of an element that element 0 follows so many elements behind, which begins a block
+	shift int    // so many
+	limit uint64 // how many of these lie in rounds of blocks that are in all segments
+}
+
+// everywhere is the memory of all threads, if spreads have it.
+type everywhere struct {
+	mask, log uint64                     // THREADS-1, and how often 2 is a factor of THREADS
+	reach     uint64                     // bytes of the smallest segment that may be read and written
+	table     [MaxThreads]unsafe.Pointer // where the segments begin
+}
+
+// look gives t the memory of all threads.
+func look(t *Thread) {
+	n := uint64(t.threads)
+	if !t.Near() || n&(n-1) != 0 {
+		return
+	}
+	t.all = &everywhere{mask: n - 1, log: uint64(bits.TrailingZeros64(n)), reach: MaxShared}
+	for i := range t.views.All {
+		v := &t.views.All[i]
+		t.all.table[i], t.all.reach = v.Base, min(t.all.reach, v.Read, v.Write)
+	}
+}
+
+// Cyclic is the spread of p, of a type with block size 1.
+func Cyclic[T Scalar](t *Thread, p Phaseless) Spread[T, [1]byte] { return spread[T, [1]byte](t, p, 0) }
+
+// Blocked is the spread of q, of a type with blocks as B says.
+func Blocked[T Scalar, B any](t *Thread, q Phased) Spread[T, B] {
+	return spread[T, B](t, q.Phaseless(), q.Phase())
+}
+
+func spread[T Scalar, B any](t *Thread, p Phaseless, phase int) Spread[T, B] {
+	var v T
+	size, block := uint64(unsafe.Sizeof(v)), uint64(unsafe.Sizeof(*(*B)(nil)))
+	s := Spread[T, B]{off: uint64(p&addrMask) - base - uint64(phase)*size, shift: p.Thread()*int(block) + phase}
+	if e := t.all; e != nil && s.off-1 < e.reach { // count from the segment's beginning on, but not from what is null
+		rounds := (s.off - 1) / (block * size)
+		s.off, s.shift = s.off-rounds*block*size, s.shift+int(rounds*block)*t.threads
+		s.everywhere, s.limit = e, (e.reach-s.off)/size/block*block<<e.log
+	}
+	return s
+}
+
+// Has reports whether element i is reached by load and store.
+func (s Spread[T, B]) Has(i int) bool { return uint64(i+s.shift) < s.limit }
+
+// At is element i, which Has reports.
+func (s Spread[T, B]) At(i int) (p *T) {
+	n, block := uint64(i+s.shift), uint64(unsafe.Sizeof(*(*B)(nil)))
+	b := n / block
+	begin := *(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(&s.table), b&s.mask*8)) // an index of the table, without a check of it
+	return (*T)(unsafe.Add(begin, s.off+(b>>(s.log&63)*block+n-b*block)*uint64(unsafe.Sizeof(*p))))
+}
+
+// Get is a relaxed read of element i.
+func (s Spread[T, B]) Get(t *Thread, i int) T { return Get[T](t, s.place(t, i)) }
+
+// Put is a relaxed write of element i.
+func (s Spread[T, B]) Put(t *Thread, i int, v T) { Put(t, s.place(t, i), v) }
+
+// place is where element i lies.
+//
+//go:noinline
+func (s Spread[T, B]) place(t *Thread, i int) Phaseless {
+	var v T
+	size, first := int(unsafe.Sizeof(v)), Phaseless(s.off+base)&addrMask
+	if block := int(unsafe.Sizeof(*(*B)(nil))); block != 1 {
+		return makePhased(0, 0, first.Addr()).Add(i+s.shift, block, size, t.threads).Phaseless()
+	}
+	return first.Add(i+s.shift, size, t.threads)
 }

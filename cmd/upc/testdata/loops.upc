@@ -39,10 +39,13 @@ static void window_array(void) { for (int i = 0; i < N; i++) here[list[i]] += 1;
 static void window_row(int k) { for (int i = 0; i < N; i++) out += rows[k][list[i]]; }
 static void window_own(void) { for (int i = 0; i < N; i++) own[MYTHREAD * N + list[i]]++; }
 static void window_while(void) { int i = 0; while (i < N) { out += here[i]; i += 2; } }
-static void no_window_cyclic(void) { for (int i = 0; i < N; i += 2) out += cyclic[i]; }
+static void spread_cyclic(void) { for (int i = 0; i < N; i += 2) out += cyclic[i]; }
+static void spread_update(int k) { do cyclic[k & 7] ^= k; while (--k); }
+static void spread_pointer(int k) { while (k-- > 0) out += runs[list[k]]--; }
+static void spread_row(void) { for (int i = 0; i < 2 * N; i++) out += rows[i & 1][i / 2]; }
 static void no_window_moves(void) { for (shared [] long *p = here; p < here + N; p++) out += *p; }
 static void no_window_strict(void) { for (int i = 0; i < 2; i++) out += flag; }
-static void no_window_row(int k) { for (int i = 0; i < 2; i++) { out += rows[k][i]; k++; } }
+static void no_window_static(void) { for (int i = 0; i < 2; i++) { out += runs[i]; *(&list[0] + i) += 0; } }
 
 /* Slices. */
 static void slice_copy(void) { for (int i = 0; i < N; i++) priv[i] = here[i]; }
@@ -76,7 +79,7 @@ int main(void) {
   if (MYTHREAD == 0) {
     long keep = cyclic[0];
     window_pointer(), window_array(), window_row(1 % ALL), window_own(), window_while();
-    no_window_cyclic(), no_window_moves(), no_window_strict(), no_window_row(0);
+    spread_cyclic(), spread_update(5), spread_pointer(4), spread_row(), no_window_moves(), no_window_strict(), no_window_static();
     slice_copy(), slice_around(), slice_pure(), no_slice_break(), no_slice_call();
     for (int i = 0; i < ALL; i++)
       idx[i] = (i * 7 + 2) % ALL;

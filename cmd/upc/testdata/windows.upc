@@ -15,6 +15,9 @@ shared [5] int five[7 * THREADS];
 shared [] int whole[40];
 shared [N] int rows[N * THREADS][N];
 shared [] int *shared dir[THREADS];
+shared int cyc[N * THREADS], grid[N][2 * THREADS];
+shared [BS] short parts[3 * BS * THREADS];
+static shared int *moving = &cyc[2];
 shared int wrong[THREADS], visits[THREADS];
 int bound = 17, plane;
 
@@ -28,6 +31,8 @@ static void check(int ok, int what) {
   }
 }
 static void change(void) { plane = 1 - plane; }
+static int in_cyc(int i) { return cyc[i]; }
+static void move(void) { moving = &cyc[0]; }
 
 static void blocks(void) {
   int i, j, n;
@@ -172,12 +177,50 @@ static void nested(void) {
   }
 }
 
+/* Elements of cyclic arrays and of blocks, with any index, and around pointers. */
+static void spreads(void) {
+  unsigned i;
+  int j, all = N * THREADS;
+  for (i = MYTHREAD; i < all; i += THREADS) {
+    cyc[i] = i;
+    check(cyc[i] == i && (cyc[i] += 2) == i + 2 && cyc[i]++ == i + 2 && --cyc[i] == i + 2, 23);
+    cyc[i] ^= cyc[i] & 1 ? 7 : 0;
+    check(in_cyc(i) == ((i & 1 ? 7 : 0) ^ (i + 2)), 24);
+    cyc[i] *= in_cyc(i) ? 1 : 5;
+    cyc[i] = i < all && cyc[i] >= 0 ? i : -1;
+    check(!(i >= all && cyc[i + (1 << 30)]) && (i < all || cyc[i - (1 << 30)]), 25);
+  }
+  for (i = MYTHREAD; i < 3 * BS * THREADS; i += THREADS)
+    parts[i] = 60000 + i, parts[i] -= 60000, parts[i] <<= 1;
+  for (j = 0; j < N; j++)
+    for (i = 0; i < 2; i++)
+      grid[j][2 * MYTHREAD + i] = 100 * j + 2 * MYTHREAD + i;
+  upc_barrier;
+  shared int *p = &cyc[all / 2 + 1 % THREADS];
+  shared [BS] short *q = &parts[BS + 3];
+  for (j = -all / 2; j < all / 2 - 1; j++)
+    check(p[j] == all / 2 + 1 % THREADS + j && *(p + j) == p[j] && cyc[(j + all / 2) * 5 % all] == (j + all / 2) * 5 % all, 26);
+  for (j = -BS - 3; j < BS; j += 2)
+    check(q[j] == 2 * (BS + 3 + j) && parts[BS + 3 + j] == q[j], 27);
+  for (j = 0; j < 2 * N * THREADS; j++)
+    check(grid[j / (2 * THREADS)][j % (2 * THREADS)] == j / (2 * THREADS) * 100 + j % (2 * THREADS), 28);
+  /* The pointer changes: by an assignment, and in a function. */
+  for (j = 0; j < 8; j++, p++)
+    check(p[-1] == all / 2 + 1 % THREADS + j - 1, 29);
+  for (j = 0; j < 8; j++) {
+    check(moving[j] == (j ? 0 : 2) + j, 30);
+    move();
+  }
+  upc_barrier;
+}
+
 int main(void) {
   int i, bad = 0, seen = 0;
   blocks();
   lines();
   pointers();
   nested();
+  spreads();
   upc_barrier;
   for (i = 0; i < THREADS; i++) {
     bad += wrong[i];

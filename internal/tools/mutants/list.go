@@ -1869,6 +1869,13 @@ var mutants = []mutant{
 		new: "n",
 	},
 	{
+		name:   "upc-spread-round",
+		defect: "a spread takes an element of a block from the thread's first block",
+		file:   "upc/rt/window_unsafe.go", test: "upc/rt ^TestSpread$",
+		old: "(b>>(s.log&63)*block+n-b*block)",
+		new: "(n-b*block)",
+	},
+	{
 		name:   "window-start-early",
 		defect: "a rank starts an epoch with ranks that have not posted one",
 		file:   "gas/window/window.go", test: "gas/window ^TestModel$",

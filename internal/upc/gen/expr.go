@@ -476,15 +476,6 @@ func bytesOf(g *gen, n *front.Node) exp {
 	return ir.CallTo("unsafe.Add", unsafely(ir.Address(g.place(n.L))), num(n.Field.Offset))
 }
 
-// windowGet and windowPut are accesses to element i of a window.
-func windowGet(w *window, i exp) exp {
-	return ir.Method(w.name, "Get", thread, i).By(ir.WindowGet)
-}
-
-func windowPut(w *window, i, v exp) *ir.Stmt {
-	return ir.Do(ir.Method(w.name, "Put", thread, i, v).By(ir.WindowPut))
-}
-
 // assign is L = R, and what it is worth.
 func (g *gen) assign(n *front.Node, want bool) exp {
 	if opt.IsBits(n.L) {
@@ -497,7 +488,7 @@ func (g *gen) assign(n *front.Node, want bool) exp {
 			v = g.temp(g.goType(n.Type), v)
 		}
 		if w, i, ok := g.windowOf(n.L); ok {
-			g.emit(windowPut(w, i, v))
+			w.put(g, i, v)
 		} else if p, ok := g.private(n.L); ok {
 			g.emit(ir.Set(p, v))
 		} else {
@@ -554,12 +545,7 @@ func (g *gen) assignOp(n *front.Node, want bool) exp {
 	}
 	if n.L.Type.IsShared() {
 		if w, i, ok := g.windowOf(n.L); ok {
-			i = g.once(i)
-			v := g.combine(n, windowGet(w, i))
-			if want {
-				v = g.temp(g.goType(n.Type), v)
-			}
-			g.emit(windowPut(w, i, v))
+			_, v := w.update(g, n.L, i, false, want, func(old exp) exp { return g.combine(n, old) })
 			return v
 		}
 		if p, ok := g.private(n.L); ok {
@@ -631,25 +617,19 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 	if !t.IsShared() {
 		return g.step(n, op, g.place(n.L), want)
 	}
-	w, i, ok := g.windowOf(n.L)
-	var at, old exp
-	if ok {
-		i = g.once(i)
-		old = g.temp(g.goType(n.Type), windowGet(w, i))
+	var old, v exp
+	next := func(old exp) exp { return g.combine(op, old) }
+	if w, i, ok := g.windowOf(n.L); ok {
+		old, v = w.update(g, n.L, i, true, want && !n.Post, next)
 	} else {
 		if p, ok := g.private(n.L); ok {
 			return g.step(n, op, p, want)
 		}
-		at = g.temp(phaseless, g.where(n.L).phaseless())
+		at := g.temp(phaseless, g.where(n.L).phaseless())
 		old = g.temp(g.goType(n.Type), g.getAt(n.L, at))
-	}
-	v := g.combine(op, old)
-	if want && !n.Post {
-		v = g.temp(g.goType(n.Type), v)
-	}
-	if ok {
-		g.emit(windowPut(w, i, v))
-	} else {
+		if v = next(old); want && !n.Post {
+			v = g.temp(g.goType(n.Type), v)
+		}
 		g.putAt(n.L, at, v)
 	}
 	if n.Post {
@@ -814,7 +794,7 @@ func (g *gen) read(n *front.Node) exp {
 		return g.place(n)
 	}
 	if w, i, ok := g.windowOf(n); ok {
-		return windowGet(w, i)
+		return w.get(g, n, i)
 	}
 	if p, ok := g.private(n); ok {
 		return p
@@ -870,12 +850,26 @@ func (g *gen) conditional(n *front.Node) exp {
 		g.discard(n)
 		return exp{}
 	}
+	if constant(n.R) && constant(n.C) && n.Type.Integer() {
+		return choice(g, n, c)
+	}
 	var l, r exp
 	lp := g.capture(func() { l = g.expr(n.R) })
 	rp := g.capture(func() { r = g.expr(n.C) })
 	t := g.temp(g.goType(n.Type), exp{})
 	g.emit(ir.When(c, append(lp, ir.Set(t, l)), append(rp, ir.Set(t, r))))
 	return t
+}
+
+// choice is one of two constants without a branch, which would be guessed wrong half of the time where c is as good as
+// random, and which Go's compiler leaves in where an address depends on the value.
+func choice(g *gen, n *front.Node, c exp) exp {
+	mask := ir.Convert(g.goType(n.Type), ir.Sign("-", boolean(c)))
+	e := ir.Op(mask, "&", number(n.R.I^n.C.I, n.Type))
+	if n.C.I != 0 {
+		e = ir.Op(e, "^", number(n.C.I, n.Type))
+	}
+	return e
 }
 
 func (g *gen) decay(n *front.Node) exp {

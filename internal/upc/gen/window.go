@@ -53,6 +53,15 @@ func (g *gen) makeWindow(w *window) {
 		g.emit(ir.Define(w.name, ir.CallOf(ir.Generic("rt.Span", t), thread, p, ir.Op(num(1), "<<", num(wholeBits)))))
 	}
 	at := *w.at
+	if w.kind == opt.Spread {
+		of := g.where(opt.Root(w.at)) // without an index
+		f := ir.Generic("rt.Cyclic", t)
+		if of.phased {
+			f = ir.Generic("rt.Blocked", t, ir.ArrayOf(base.Block, ir.Named("byte")))
+		}
+		g.emit(ir.Define(w.name, ir.CallOf(f, thread, of.pointer())))
+		return
+	}
 	if at.Op == front.Deref {
 		p := at.L
 		if p.Op == front.PtrAdd {
@@ -230,7 +239,8 @@ func (g *gen) slice(n *front.Node) (exp, bool) {
 	return ir.At(v, g.sliced.k).By(ir.Slices), true
 }
 
-// windowOf is the window that a place is in and its index there.
+// windowOf is the window that a place is in and its index there: a spread only if there is none that is better, and the
+// place is not known to be this thread's.
 func (g *gen) windowOf(n *front.Node) (w *window, index exp, ok bool) {
 	if len(g.windows) == 0 || g.watched > 0 || g.group != nil {
 		return nil, exp{}, false
@@ -240,13 +250,89 @@ func (g *gen) windowOf(n *front.Node) (w *window, index exp, ok bool) {
 	}
 	p, ok := g.look().Window(n)
 	if w = g.windows[p.Key]; !ok || w == nil {
-		return nil, exp{}, false
+		if g.own(n) {
+			return nil, exp{}, false
+		}
+		p, ok = g.look().Spread(n)
+		if w = g.windows[p.Key]; !ok || w == nil {
+			return nil, exp{}, false
+		}
+		if index = g.where(n).index; index.Zero() {
+			index = num(0)
+		}
+		return w, index, true
 	}
 	e := g.index(p.Index)
 	if !w.first.Zero() {
 		e = ir.Op(e, "-", w.first)
 	}
 	return w, e, true
+}
+
+// spread does something with element i of a window if it is a spread that has it, and other things if it has not.
+func (w *window) spread(g *gen, i exp, has func(element exp) ir.Block, other ir.Block) {
+	g.emit(ir.When(ir.Method(w.name, "Has", i), has(ir.Deref(ir.Method(w.name, "At", i))), other))
+}
+
+// get is element i of a window.
+func (w *window) get(g *gen, n *front.Node, i exp) exp {
+	if w.kind != opt.Spread {
+		return ir.Method(w.name, "Get", thread, i).By(ir.WindowGet)
+	}
+	i = g.once(i)
+	v := g.name()
+	g.emit(ir.Declare(v, g.goType(n.Type), exp{}))
+	w.spread(g, i, func(element exp) ir.Block { return ir.Block{ir.Set(v, element.By(ir.WindowGet))} },
+		ir.Block{ir.Set(v, ir.Method(w.name, "Get", thread, i))})
+	return v
+}
+
+// put sets element i of a window.
+func (w *window) put(g *gen, i, v exp) {
+	if w.kind != opt.Spread {
+		g.emit(ir.Do(ir.Method(w.name, "Put", thread, i, v).By(ir.WindowPut)))
+		return
+	}
+	i = g.once(i)
+	if v.Computes || v.Operates {
+		v = g.temp(g.goType(w.at.Type), v)
+	}
+	w.spread(g, i, func(element exp) ir.Block { return ir.Block{ir.Set(element.By(ir.WindowPut), v)} },
+		ir.Block{ir.Do(ir.Method(w.name, "Put", thread, i, v))})
+}
+
+// update sets element i of a window to next of what it had, old. Either is a variable if it is wanted.
+func (w *window) update(g *gen, n *front.Node, i exp, wantOld, want bool, next func(old exp) exp) (old, v exp) {
+	i = g.once(i)
+	t := g.goType(n.Type)
+	if w.kind != opt.Spread {
+		if old = w.get(g, n, i); wantOld {
+			old = g.temp(t, old)
+		}
+		if v = next(old); want {
+			v = g.temp(t, v)
+		}
+		w.put(g, i, v)
+		return old, v
+	}
+	old = g.name()
+	e := next(old) // with what it needs, before the element is read
+	g.emit(ir.Declare(old, t, exp{}))
+	if v = e; want {
+		v = g.temp(t, exp{})
+	}
+	step := func(get exp, put func(v exp) *ir.Stmt) ir.Block {
+		if want {
+			return ir.Block{ir.Set(old, get), ir.Set(v, e), put(v)}
+		}
+		return ir.Block{ir.Set(old, get), put(v)}
+	}
+	at := g.name()
+	w.spread(g, i, func(element exp) ir.Block {
+		p := ir.Deref(at)
+		return append(ir.Block{ir.Define(at, ir.Address(element))}, step(p.By(ir.WindowGet), func(v exp) *ir.Stmt { return ir.Set(p.By(ir.WindowPut), v) })...)
+	}, step(ir.Method(w.name, "Get", thread, i), func(v exp) *ir.Stmt { return ir.Do(ir.Method(w.name, "Put", thread, i, v)) }))
+	return old, v
 }
 
 // once is an index that is used twice, computed once.

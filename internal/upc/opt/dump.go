@@ -7,7 +7,7 @@ import (
 	"github.com/argon-go/argon/internal/upc/front"
 )
 
-var kindNames = [...]string{Whole: "whole", InBlock: "row in a block", OwnBlock: "own block", AtBlock: "block of the loop"}
+var kindNames = [...]string{Whole: "whole", InBlock: "row in a block", OwnBlock: "own block", AtBlock: "block of the loop", Spread: "spread"}
 
 // Dump lists for each loop of a file's functions what may be done with it.
 func (o Options) Dump(u *front.Unit) string {

@@ -16,6 +16,7 @@ const (
 	InBlock              // a row that lies in one block
 	OwnBlock             // the thread's block of a row that has one block for each thread
 	AtBlock              // the block that a upc_forall loop is at
+	Spread               // all from a pointer on, or an array, in blocks on all threads
 )
 
 // Blocks is the loop over the elements of one block, in a upc_forall loop over i.
@@ -29,7 +30,7 @@ type Place struct {
 	Kind  Kind
 	Key   string        // what tells the window from others
 	At    *front.Node   // the place
-	Index *front.Node   // of it in the window
+	Index *front.Node   // of it in the window; nil for Spread, where it counts all elements of rows
 	fixed []*front.Node // what must not change in a loop that has it
 }
 
@@ -42,7 +43,7 @@ type Options struct {
 // Window is the window that a place could be in: relaxed accesses to scalars, behind a pointer that is a variable, of
 // indefinite block size, or in an array or a row of one that lies in one block, or on each thread in one.
 func (o Options) Window(n *front.Node) (p Place, ok bool) {
-	if n.Op != front.Deref && n.Op != front.Index || !n.Type.IsShared() || n.Mem == front.Strict || !ScalarAccess(n.Type) || n.Type.Kind == front.Array {
+	if !relaxed(n) {
 		return Place{}, false
 	}
 	base := n.Type.Base()
@@ -91,6 +92,40 @@ func (o Options) Window(n *front.Node) (p Place, ok bool) {
 	return Place{}, false
 }
 
+// relaxed reports whether n is a relaxed access to a scalar that is an element, or behind a pointer.
+func relaxed(n *front.Node) bool {
+	return (n.Op == front.Deref || n.Op == front.Index) && n.Type.IsShared() && n.Mem != front.Strict && ScalarAccess(n.Type)
+}
+
+// Spread is the window of all elements that a place could be in: a relaxed access to a scalar of an array, or behind a
+// pointer that is a variable, of any block size but the indefinite one, with any index.
+func (o Options) Spread(n *front.Node) (p Place, ok bool) {
+	if !relaxed(n) || n.Type.Base().Block < 1 {
+		return Place{}, false
+	}
+	a := Root(n)
+	if a.Op == front.Var {
+		return Place{Spread, fmt.Sprintf("%d%p", Spread, a.Sym), n, nil, nil}, true
+	}
+	if a.Op != front.Deref || a.L.Op != front.Var || a.L.Type.IsShared() {
+		return Place{}, false
+	}
+	return Place{Spread, fmt.Sprintf("%d*%p", Spread, a.L.Sym), n, nil, []*front.Node{a.L}}, true
+}
+
+// Root is the place that n is an element of, without an index: an array, or what a pointer points to.
+func Root(n *front.Node) *front.Node {
+	for n.Op == front.Index {
+		n = n.L
+	}
+	if n.Op == front.Deref && n.L.Op == front.PtrAdd {
+		root := *n
+		root.L = n.L.L
+		return &root
+	}
+	return n
+}
+
 // near reports whether an index is i and a constant.
 func near(n *front.Node, i *front.Sym) bool {
 	_, ok := Offset(n, i)
@@ -118,7 +153,7 @@ func spell(n *front.Node) (string, bool) {
 }
 
 // Windows are those that are made before loop n, for places in its body that the loop leaves where they are and that have none
-// yet. Those at the block that a upc_forall loop is at are made for each block, with blocks.
+// yet: spreads for those that a loop inside may have better ones for. Those at the block that a upc_forall loop is at are made for each block, with blocks.
 func (o Options) Windows(n, body *front.Node, blocks bool, made func(key string) bool) (all []Place) {
 	c := ChangesOf(n)
 	keeps := func(p Place) bool {
@@ -126,7 +161,13 @@ func (o Options) Windows(n, body *front.Node, blocks bool, made func(key string)
 	}
 	seen := map[string]bool{}
 	Walk(body, func(n *front.Node) {
-		if p, ok := o.Window(n); ok && !made(p.Key) && !seen[p.Key] && blocks == (p.Kind == AtBlock) && keeps(p) {
+		p, ok := o.Window(n)
+		if ok = ok && keeps(p); !ok && !blocks {
+			if p, ok = o.Spread(n); ok {
+				ok = keeps(p)
+			}
+		}
+		if ok && !made(p.Key) && !seen[p.Key] && blocks == (p.Kind == AtBlock) {
 			seen[p.Key] = true
 			all = append(all, p)
 		}
