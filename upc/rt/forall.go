@@ -57,7 +57,7 @@ func (t *Thread) OwnRun(i, hi, shift, block int) (from, to int) {
 	if i >= hi || block == 0 && shift != t.me {
 		return hi, hi
 	}
-	if block == 0 {
+	if block == 0 || t.threads == 1 {
 		return i, hi
 	}
 	if uint(block) > mostBlock {

@@ -95,6 +95,13 @@ func TestSpread(t *testing.T) {
 					if v, w := b.Get(t, k), c.Get(t, k); v != float64(i+k) || w != int16(-i-k) {
 						t.failf("elements %d behind %d are %v and %v", k, i, v, w)
 					}
+					at, room := blocked.Add(i+k, block, 8, t.threads), block-(i+k)%block
+					if threads == 1 {
+						room = 4
+					}
+					if w := b.Row(t, k, 4); w.p != uint64(at) || w.Get(t, 0) != float64(i+k) || t.Near() && len(w.Own()) != min(room, 4) {
+						t.failf("the row at element %d behind %d is of %d elements at %v", k, i, len(w.Own()), Phased(w.p))
+					}
 					if in := threads != 3 && t.Near(); b.Has(k) != in || c.Has(k) != in {
 						t.failf("element %d behind %d is in place: %v, %v", k, i, b.Has(k), c.Has(k))
 					} else if in && (*b.At(k) != float64(i+k) || *c.At(k) != int16(-i-k)) {

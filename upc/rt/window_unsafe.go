@@ -29,9 +29,12 @@ func Span[T Scalar](t *Thread, p Phaseless, n int) Window[T, struct{}] {
 }
 
 // Row is a window of at most n elements from q on, of a type with blocks as B says, up to the end
-// of q's block.
+// of q's block if there is more than one thread.
 func Row[T Scalar, B any](t *Thread, q Phased, n int) Window[T, B] {
-	return Window[T, B]{reached[T](t, q.Phaseless(), min(n, int(unsafe.Sizeof(*(*B)(nil)))-q.Phase())), uint64(q)}
+	if t.threads > 1 {
+		n = min(n, int(unsafe.Sizeof(*(*B)(nil)))-q.Phase())
+	}
+	return Window[T, B]{reached[T](t, q.Phaseless(), n), uint64(q)}
 }
 
 // reached is those of n elements from p on that are reached by load and store.
@@ -154,6 +157,23 @@ func (s Spread[T, B]) At(i int) (p *T) {
 	return (*T)(unsafe.Add(begin, s.off+(b>>(s.log&63)*block+n-b*block)*uint64(unsafe.Sizeof(*p))))
 }
 
+// Row is [Row] from element i on.
+func (s Spread[T, B]) Row(t *Thread, i, n int) Window[T, B] {
+	block := uint64(unsafe.Sizeof(*(*B)(nil)))
+	if !s.Has(i) || block > MaxBlock {
+		return Row[T, B](t, s.phased(t, i), n)
+	}
+	at := uint64(i + s.shift)
+	b := at / block
+	phase := at - b*block
+	more := block - phase
+	if s.mask == 0 {
+		more = s.limit - at
+	}
+	thread, off := b&s.mask, s.off+(b>>(s.log&63)*block+phase)*uint64(unsafe.Sizeof(*new(T)))
+	return Window[T, B]{unsafe.Slice(s.At(i), min(n, int(more))), thread<<threadUnit | phase<<offsetBits | off}
+}
+
 // Get is a relaxed read of element i.
 func (s Spread[T, B]) Get(t *Thread, i int) T { return Get[T](t, s.place(t, i)) }
 
@@ -164,10 +184,14 @@ func (s Spread[T, B]) Put(t *Thread, i int, v T) { Put(t, s.place(t, i), v) }
 //
 //go:noinline
 func (s Spread[T, B]) place(t *Thread, i int) Phaseless {
-	var v T
-	size, first := int(unsafe.Sizeof(v)), Phaseless(s.off+base)&addrMask
-	if block := int(unsafe.Sizeof(*(*B)(nil))); block != 1 {
-		return makePhased(0, 0, first.Addr()).Add(i+s.shift, block, size, t.threads).Phaseless()
+	if unsafe.Sizeof(*(*B)(nil)) != 1 {
+		return s.phased(t, i).Phaseless()
 	}
-	return first.Add(i+s.shift, size, t.threads)
+	return (Phaseless(s.off+base) & addrMask).Add(i+s.shift, int(unsafe.Sizeof(*new(T))), t.threads)
+}
+
+// phased is place of a block size that is not 1.
+func (s Spread[T, B]) phased(t *Thread, i int) Phased {
+	first := makePhased(0, 0, (Phaseless(s.off+base) & addrMask).Addr())
+	return first.Add(i+s.shift, int(unsafe.Sizeof(*(*B)(nil))), int(unsafe.Sizeof(*new(T))), t.threads)
 }

@@ -24,22 +24,21 @@ func (g *gen) localOf(n *front.Node) (*localLoop, bool) {
 	l := &localLoop{Local: o, arrays: map[*front.Sym]exp{}}
 	switch {
 	case !o.Runs:
-	case o.Known && o.Block == 0:
+	case o.Row != nil && o.Block == 0:
 		l.shift = num(0) // on thread 0
 	case o.Known:
 		l.shift = num(o.More)
 	default:
-		var w where
-		if o.Row != nil {
-			w = g.where(&front.Node{Op: front.Index, Type: n.Aff.Type.Elem, L: o.Row, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}}})
+		if o.Row != nil { // of an array, which begins with phase 0 on thread 0
+			l.shift = ir.Whole(g.where(&front.Node{Op: front.Index, Type: n.Aff.Type.Elem, L: o.Row, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}}}).index)
 		} else {
-			w = g.pointee(o.Pointer)
+			w := g.pointee(o.Pointer)
+			q := w.pointer()
+			if !w.phased {
+				q = ir.Method(q, "Phased")
+			}
+			l.shift = ir.CallTo("rt.Shift", q, num(o.Block))
 		}
-		q := w.pointer()
-		if !w.phased {
-			q = ir.Method(q, "Phased")
-		}
-		l.shift = ir.CallTo("rt.Shift", q, num(o.Block))
 		if o.More != 0 && o.Block != 0 {
 			l.shift = ir.Op(l.shift, "+", num(o.More))
 		}

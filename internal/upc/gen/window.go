@@ -84,9 +84,17 @@ func (g *gen) makeWindow(w *window) {
 	case opt.AtBlock:
 		index = &front.Node{Op: front.Var, Type: g.blocks.I.Type, Sym: g.blocks.I}
 		g.emit(ir.Define(w.first, ir.Convert(goInt, g.variable(g.blocks.I))))
-		count = base.Block
+		count = 1 << wholeBits // up to its end
 	}
 	at.R = index
+	if p, ok := g.look().Spread(w.at); ok && g.made(p.Key) {
+		i := g.where(&at).index
+		if i.Zero() {
+			i = num(0)
+		}
+		g.emit(ir.Define(w.name, ir.Method(g.windows[p.Key].name, "Row", thread, i, num(count))))
+		return
+	}
 	row := ir.Generic("rt.Row", t, ir.ArrayOf(base.Block, ir.Named("byte")))
 	g.emit(ir.Define(w.name, ir.CallOf(row, thread, g.where(&at).pointer(), num(count))))
 }
