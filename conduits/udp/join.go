@@ -282,7 +282,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	}
 	e.client, e.processes, e.nets = m.client, true, w
 	if conc.HaveProcessors(mates) {
-		e.patience.Set(mostPolls, true)
+		e.patience.Set(conc.LooksOf(mostPolls, mates), true)
 	}
 	m.ep.Store(e)
 	e.att = attend(&e.driver)

@@ -37,7 +37,7 @@ type waiter struct {
 }
 
 const (
-	// mostPolls is how often a rank that has a processor to itself polls before it parks:
+	// mostPolls is how often one of two ranks of a host that has a processor to itself polls before it parks:
 	// some tens of microseconds, about what it takes to be woken.
 	mostPolls = 100
 	// pollsPerGosched is how often polling lets goroutines of this process run.

@@ -138,6 +138,27 @@ func TestPatienceMemory(t *testing.T) {
 	})
 }
 
+// TestAfterPause: a rank that has learnt that looking does not help finds out soon after a long sleep that it does.
+func TestAfterPause(t *testing.T) {
+	var p Patience
+	p.Set(looks, false)
+	for _, phase := range []struct {
+		m     machine
+		waits int
+	}{
+		{machine{comes: never, sleep: 5 * time.Microsecond}, 4 * mostTrial},
+		{machine{comes: never, sleep: short}, 1},
+		{machine{comes: looks / 2, sleep: short / 2}, firstTrial + 1},
+	} {
+		for range phase.waits {
+			phase.m.wait(&p)
+		}
+	}
+	if _, _, slept := (machine{comes: looks}).wait(&p); slept {
+		t.Fatalf("it sleeps after %d waits that looking could have ended", firstTrial+1)
+	}
+}
+
 // TestOneWakesAll: a rank whose waits all take as long as one rank wakes all others, 25 us for each and 40 until the last one runs, comes
 // to look for what it waits for.
 func TestOneWakesAll(t *testing.T) {

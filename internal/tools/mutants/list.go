@@ -64,6 +64,13 @@ var mutants = []mutant{
 		new: "if took >= 0 {",
 	},
 	{
+		name:   "patience-for-good",
+		defect: "a rank that has learnt that looking does not help keeps to it in another part of the program",
+		file:   "internal/conc/patience.go", test: "internal/conc ^TestAfterPause$",
+		old: "of 1 MiB.\n	p.need.Store(firstTrial)",
+		new: "of 1 MiB.\n",
+	},
+	{
 		name:   "patience-as-of-two",
 		defect: "many ranks look for less than it takes one to wake all, so that they sleep in each barrier",
 		file:   "internal/conc/patience.go", test: "internal/conc ^TestOneWakesAll$",
