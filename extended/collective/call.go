@@ -63,7 +63,7 @@ var kindNames = [numKinds]string{
 // waitsForAll reports whether each rank waits for what all others give in calls of kind k.
 func (k kind) waitsForAll() bool {
 	switch k {
-	case kindAllReduce, kindAllGather, kindExchange, kindReduceScatter, kindAllGatherV, kindExchangeV:
+	case kindAllReduce, kindAllGather, kindExchange, kindReduceScatter, kindAllGatherV, kindExchangeV, kindBarrier:
 		return true
 	}
 	return false
@@ -97,8 +97,6 @@ func (c *Member) name(k kind) string {
 		return c.names.Agree
 	case kindLeave:
 		return c.names.Leave
-	case kindBarrier | kindNB: // there is no other
-		return kindNames[kindBarrier]
 	}
 	if k&kindNB != 0 {
 		return kindNames[k&^kindNB] + "NB"

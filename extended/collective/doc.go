@@ -36,8 +36,8 @@
 // buffers, the Combine and what that reads belong to it until the Handle says
 // that it is done, and Combine is called by any such goroutine, one at a time. Any number may be under way at once, of one endpoint
 // or of several, and they are done in any order. All ranks begin the calls of a team in one
-// order, those that wait included, for a team's calls are numbered as they are begun (MPI-3.1, 5.12). A call that waits matches none that does not, but that all
-// barriers of a team are the same. When calls do not match, all that are under way
+// order, those that wait included, for a team's calls are numbered as they are begun (MPI-3.1, 5.12). A call that waits matches none that does not.
+// When calls do not match, all that are under way
 // of the team end so, also those that would have matched.
 //
 // # Teams
@@ -65,7 +65,7 @@
 // one tree, since their result must not depend on where ranks are; it is the same
 // where neighbourhoods have equal sizes, powers of two, and the root is rank 0.
 //
-// Where all ranks share memory, an AllReduce of up to 56 bytes sends no data: each rank writes what
+// Where all ranks share memory, a Barrier and an AllReduce of up to 56 bytes send no data: each rank writes what
 // it gives into its slot of the system areas (conduits.Endpoint.System), and reads those of all, or,
 // of more than 16 ranks, of their groups. In jobs of up to 16 ranks all calls of one length do so for which
 // no rank gives more than that. A rank that is about to sleep says in which call it is to
@@ -117,7 +117,7 @@
 //
 // With Config.Phases a rank that waits in the job's barrier for one that waits for it in a
 // call of the job's that waits is a mismatch, too: the ranks in the call get the error, and
-// the barrier goes on. Calls begun without waiting, of which [Member.Barrier] is one, and
+// the barrier goes on. Calls begun without waiting and
 // calls of teams are not compared with it: such ranks wait for each other for ever.
 //
 // If a rank of the job fails, calls that need others return a *[PeerError] that names it

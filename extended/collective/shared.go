@@ -37,7 +37,7 @@ type shared struct {
 // overwrites. So it also learns whether all have made the same call: a rank that has has the same word
 // there, and one that has not come yet an older one.
 //
-// Above fanIn ranks there are levels, which all-reductions use alone: the rank that finds the slots of
+// Above fanIn ranks there are levels, which all-reductions and barriers use alone: the rank that finds the slots of
 // fanIn neighbouring ranks full combines them, and writes the slot of the next level. Several that
 // find them full at once write the same. So no rank needs the help of one that has come already.
 type channel struct {
@@ -216,6 +216,8 @@ func (s *shared) of(a *Call) *channel {
 			return nil
 		}
 		return s.channel(n)
+	case kindBarrier:
+		return s.channel(0)
 	case kindScatter:
 		n *= s.c.size
 	case kindReduceScatter:
@@ -358,7 +360,7 @@ func (g *group) combine(acc, room []byte, first int, combine Combine) {
 // takes that. alone says that others wait for this rank's data and no other.
 func (s *shared) do(h *channel, a *Call, combine Combine) error {
 	c := s.c
-	if len(h.levels) > 1 && a.kind == kindAllReduce {
+	if len(h.levels) > 1 {
 		return s.climb(h, a.own, combine)
 	}
 	give, from, to, alone := a.own, 0, c.size, false

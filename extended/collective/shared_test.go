@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
@@ -64,6 +65,7 @@ func TestShared(t *testing.T) {
 			continue // ten seconds
 		}
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			var entered atomic.Int64
 			must(t, "shm", n, func(m *member) error {
 				if (m.shared != nil) != (n > 1) {
 					return errors.New("the ranks do not share memory")
@@ -104,7 +106,7 @@ func TestShared(t *testing.T) {
 				if m.size > 1 && shared.lines.phase == 0 {
 					return errors.New("nothing went by shared memory")
 				}
-				return nil
+				return barriers(m, &entered, skew)
 			})
 		})
 	}
@@ -162,15 +164,45 @@ func TestSharedSlots(t *testing.T) {
 	}
 }
 
+// barriers has a rank make some barriers, none of which ends before all ranks have entered it.
+func barriers(m *member, entered *atomic.Int64, skew *rand.Rand) error {
+	for k := range int64(20) {
+		entered.Add(1)
+		for range skew.IntN(3) {
+			runtime.Gosched()
+		}
+		if err := m.Barrier(); err != nil {
+			return err
+		}
+		if n, want := entered.Load(), (k+1)*int64(m.size); n < want {
+			return fmt.Errorf("barrier %d ended when ranks had entered %d times, not %d", k, n, want)
+		}
+	}
+	return nil
+}
+
+// TestBarrier makes barriers on all networks, where ranks may be ahead of each other.
+func TestBarrier(t *testing.T) {
+	for _, network := range networks {
+		for _, n := range []int{1, 2, 5} {
+			var entered atomic.Int64
+			must(t, network, n, func(m *member) error {
+				return barriers(m, &entered, rand.New(rand.NewPCG(uint64(n), uint64(m.rank))))
+			})
+		}
+	}
+}
+
 // TestSharedMismatch has one of many ranks make another call, in slots that both calls share.
 func TestSharedMismatch(t *testing.T) {
 	const n = 12
 	scan := func(m *member) error { return m.Scan(make([]byte, 8), sum) }
 	all := func(m *member) error { return m.AllReduce(make([]byte, 8), sum) }
+	barrier := func(m *member) error { return m.Barrier() }
 	from := func(root int) func(*member) error {
 		return func(m *member) error { return m.Broadcast(root, make([]byte, 8)) }
 	}
-	for i, calls := range [][2]func(*member) error{{scan, all}, {all, scan}, {from(3), from(11)}, {all, from(9)}} {
+	for i, calls := range [][2]func(*member) error{{scan, all}, {all, scan}, {from(3), from(11)}, {all, from(9)}, {barrier, all}} {
 		for odd := range n {
 			for r, err := range run(t, "shm", n, func(m *member) error {
 				if err := scan(m); err != nil { // which rank 0 finishes alone

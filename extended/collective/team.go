@@ -402,11 +402,7 @@ func (c *Member) leftFault(w *note) fault {
 // Barrier waits until all ranks of c have called it. What a rank has written before is
 // visible to all afterwards.
 func (c *Member) Barrier() error {
-	h, err := c.BarrierNB()
-	if err != nil {
-		return err
-	}
-	return h.Wait()
+	return c.Do(&Call{kind: kindBarrier}, func(_, _ []byte) {})
 }
 
 // BarrierNotify is BarrierNB whose Handle is kept here: BarrierWait waits for it, before the
