@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -133,6 +134,11 @@ type Config struct {
 	// gets .2, .3, .... "" means none. See docs/seeing.md. Equal on all ranks. Knob: gasrun -trace, ARGON_TRACE.
 	Trace string
 
+	// TraceLast, a time such as "5s", has the trace be what each rank has done in so long a time until it last did anything, up to 4 MiB of
+	// each rank. It is written when the job fails, or a report says where ranks wait, and Trace "" means argon-PID.pftrace
+	// then. "" means that all is written at once. Equal on all ranks. Knob: gasrun -trace-last, ARGON_TRACE_LAST.
+	TraceLast string
+
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
 	// standard error.
 	Output io.Writer
@@ -188,6 +194,9 @@ func (c *Config) Validate() error {
 	}
 	if _, err := profile.ParseOptions(c.Profile); err != nil {
 		all = append(all, err)
+	}
+	if d, err := time.ParseDuration(c.TraceLast); c.TraceLast != "" && (err != nil || d <= 0) {
+		all = append(all, errs.BadArg("gas: Config.TraceLast is %q; it must be a time such as 5s (-trace-last, ARGON_TRACE_LAST)", c.TraceLast))
 	}
 	all = append(all, c.validatePins())
 	seen := map[am.HandlerID]string{}
@@ -267,5 +276,6 @@ func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error
 	r.Bool("ARGON_DEBUG", &c.Debug)
 	r.Text(jobenv.Profile, &c.Profile)
 	r.Text(jobenv.Trace, &c.Trace)
+	r.Text(jobenv.TraceLast, &c.TraceLast)
 	return errors.Join(err, r.Err())
 }

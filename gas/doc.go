@@ -129,6 +129,7 @@
 //	ARGON_STALL          say why when no rank gets on: -stall
 //	ARGON_PROFILE        print where time goes: Config.Profile, -profile
 //	ARGON_TRACE          file for a trace: Config.Trace, -trace
+//	ARGON_TRACE_LAST     keep the last of the trace: Config.TraceLast, -trace-last
 //	ARGON_FREEZE         stop before joining, for a debugger, 0 or 1: -freeze RANK
 //	ARGON_VERBOSEENV     print what came of the variables, 0 or 1
 //	ARGON_RECORD         file for the traffic: -record

@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 		"counted":       func() { Main(counted) },
 		"asked to quit": func() { Main(askedToQuit) },
 		"without room":  func() { Main(withoutRoom) },
+		"killed":        func() { Main(killed) },
 	})
 }
 

@@ -185,8 +185,11 @@ func (m *member) Close(killed bool) error {
 	if n.b != nil {
 		n.b.Close()
 	}
-	if n.run.trace != nil {
-		n.run.trace.Flush() // the launcher may end the process of a job that has failed
+	if n.run.trace != nil { // the launcher may end the process of a job that has failed
+		n.run.trace.Flush()
+		if exit := new(ExitError); n.ep.Err() != nil && !(errors.As(n.ep.Err(), &exit) && exit.Code == 0) {
+			n.run.trace.Dump()
+		}
 	}
 	return n.withdraw()
 }
@@ -212,6 +215,13 @@ func (m *member) Diagnosis() string {
 	l := m.cache.Limits()
 	return line + fmt.Sprintf("; pinned %d bytes of %d, at most %d so far; holds %d firehoses, %d to a rank; %d hits, %d misses, %d had to wait",
 		s.Pinned, uint64(l.Budget)*l.Bucket, s.PeakPinned, s.Held, l.Share, s.RemoteHits, s.RemoteMisses, s.RemoteWaits)
+}
+
+// Told writes the last that ranks of this process have done, if that is kept.
+func (m *member) Told() {
+	if m.run.trace != nil {
+		m.run.trace.Dump()
+	}
 }
 
 // Pending is how many handles are outstanding, and one more for implicit operations.

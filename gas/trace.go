@@ -59,17 +59,21 @@ func beginSpan(n *Node, name string, p *profiled) (end func()) {
 
 // openTrace opens the file of Config.Trace, if there is one to be.
 func (c *Config) openTrace() (*perfetto.File, error) {
+	last, _ := time.ParseDuration(c.TraceLast) // Validate has
 	if c.Trace == "" {
-		return nil, nil
+		if last == 0 {
+			return nil, nil
+		}
+		c.Trace = perfetto.LastName()
 	}
 	_, launched, err := conduits.Launched(os.Getenv)
 	if err != nil {
 		return nil, nil // which the job's start will tell
 	}
 	if launched && os.Getenv(jobenv.CtlFD) == "" {
-		return nil, errs.NotSupported("gas: ARGON_TRACE=%q: ranks of several processes write to a file that gasrun begins: start them by gasrun -trace", c.Trace)
+		return nil, errs.NotSupported("gas: ARGON_TRACE=%q (ARGON_TRACE_LAST=%q): ranks of several processes write to a file that gasrun begins: start them by gasrun -trace", c.Trace, c.TraceLast)
 	}
-	return perfetto.Open(c.Trace, launched, c.Output)
+	return perfetto.Open(c.Trace, launched || os.Getenv(jobenv.SimStatus) != "", last, c.Output) // gasrun begins and tells of those
 }
 
 // sending is a message on its way into the trace.

@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
@@ -414,6 +419,96 @@ func TestTraceSpansOff(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// told is an Output that calls heard, once, when it is told where the last of a trace is.
+type told struct {
+	bytes.Buffer
+	once  sync.Once
+	heard func()
+}
+
+func (w *told) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), "what the ranks have done last is in ") {
+		w.once.Do(w.heard)
+	}
+	return w.Buffer.Write(b)
+}
+
+// TestTraceLast: what ranks have done last is written when the job fails, and when a report says where they wait, and the file is named; of
+// a job that ends well there is none.
+func TestTraceLast(t *testing.T) {
+	fails := errors.New("it fails")
+	for _, what := range []string{"ends", "fails", "asked"} {
+		cfg, out := small(2), &told{}
+		cfg.Output, cfg.Trace, cfg.TraceLast, cfg.Stall = out, filepath.Join(t.TempDir(), "trace"), "1h", "0"
+		heard := make(chan bool)
+		out.heard = func() { close(heard) }
+		err := Run(cfg, func(n *Node) error {
+			defer n.Span("all of it")()
+			n.Must(n.Barrier())
+			switch what {
+			case "fails":
+				if n.Rank() == 1 {
+					return fails
+				}
+				return n.Wait(func() bool { return false })
+			case "asked":
+				if n.Rank() == 0 {
+					if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+						return err
+					}
+					<-heard
+				}
+				return n.Barrier()
+			}
+			return nil
+		})
+		if (err != nil) != (what == "fails") || err != nil && !errors.Is(err, fails) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		b, err := os.ReadFile(cfg.Trace)
+		if what == "ends" {
+			if !errors.Is(err, fs.ErrNotExist) || out.Len() > 0 {
+				t.Errorf("a job that ends well leaves a trace of %d bytes (%v), and says %q", len(b), err, out)
+			}
+			continue
+		}
+		if err != nil || !strings.Contains(out.String(), cfg.Trace) {
+			t.Fatalf("%s: %v: %q does not name the trace", what, err, out)
+		}
+		for rank := range 2 {
+			if !bytes.Contains(b, fmt.Appendf(nil, "rank %d", rank)) || bytes.Count(b, []byte("all of it")) != 2 {
+				t.Errorf("%s: the trace has nothing of rank %d, or too much", what, rank)
+			}
+		}
+	}
+}
+
+// killed is a job of which rank 1 is killed while rank 0 computes and cannot hear of it.
+func killed(n *Node) error {
+	defer n.Span("all of it")()
+	n.Must(n.Barrier())
+	if n.Rank() == 1 {
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	select {}
+}
+
+// TestTraceLastOfProcesses: the launcher has a rank that cannot hear that the job has failed write what it has done.
+func TestTraceLastOfProcesses(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trace")
+	if err := os.WriteFile(name, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	testjob.RunConfig(t, 2, "killed", testjob.Config{
+		Env:    []string{"ARGON_TRACE=" + name, "ARGON_TRACE_LAST=1h"},
+		Launch: func(c *launch.Config) { c.Last, c.AnswerGrace = name, time.Minute },
+	}).Want(t, 128+int(syscall.SIGKILL))
+	b, err := os.ReadFile(name)
+	if err != nil || bytes.Count(b, []byte("all of it")) != 1 || !bytes.Contains(b, []byte("rank 0")) {
+		t.Errorf("rank 0 has left %d bytes: %v", len(b), err)
 	}
 }
 

@@ -139,6 +139,9 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   HOW is a list: peers, sizes, labels, json=FILE (default ARGON_PROFILE)
   -trace FILE     write to FILE what all ranks do, message by message, to be looked at in
                   Perfetto, on any conduit (default ARGON_TRACE); see docs/seeing.md
+  -trace-last D   write to it only what ranks have done in this time, such as 5s, until the job
+                  fails, or a report says where they wait (default ARGON_TRACE_LAST); without
+                  -trace to argon-PID.pftrace
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
   -freeze RANK    stop this rank before it runs, for a debugger; may be repeated
   -record FILE    write to FILE what ranks send, put and get, and what they wait for: their
@@ -502,8 +505,8 @@ func run(args []string) int {
 		complain(err)
 		return jobenv.StatusFailed
 	}
+	defer o.traffic.finished(os.Stderr)
 	res, err := launch.Run(context.Background(), *c)
-	o.traffic.finished()
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
 		err = nil // gasrun ... | head
 	}

@@ -124,6 +124,7 @@ func ownRanks(c launch.Config, perHost int) (_ launch.Config, err error) {
 	c.Env = append(slices.Clone(c.Env), jobenv.Profile+"=0") // which would be measured, too
 	os.Unsetenv(jobenv.Record)
 	os.Unsetenv(jobenv.Trace)
+	os.Unsetenv(jobenv.TraceLast)
 	return c, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/sim/replay"
@@ -21,12 +22,20 @@ import (
 // recording has the flags for the traffic of a job, and for its trace.
 type recording struct {
 	record, trace, replay string // files
+	last                  string // of the trace, a time
 	compute               float64
 }
 
 func (r *recording) flags(f *flag.FlagSet) {
 	f.StringVar(&r.record, "record", "", "")
 	f.StringVar(&r.trace, "trace", "", "")
+	f.Func("trace-last", "", func(s string) error {
+		r.last = s
+		if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+			return errors.New("not a time such as 5s or 500ms")
+		}
+		return nil
+	})
 	f.StringVar(&r.replay, "replay", "", "")
 	r.compute = 1
 	f.Func("compute", "", func(s string) (err error) {
@@ -53,6 +62,12 @@ func (r *recording) finish(o *options, given map[string]bool) error {
 		}
 		if !given["trace"] {
 			r.trace = os.Getenv(jobenv.Trace)
+		}
+		if !given["trace-last"] {
+			r.last = os.Getenv(jobenv.TraceLast)
+		}
+		if r.last != "" && r.trace == "" {
+			r.trace = perfetto.LastName()
 		}
 		return nil
 	}
@@ -96,14 +111,25 @@ func (r *recording) start(o *options) error {
 		}
 		o.Env = append(o.Env, v.key+"="+abs)
 	}
+	if r.last != "" {
+		o.Env, o.Last = append(o.Env, jobenv.TraceLast+"="+r.last), r.trace
+	}
 	return nil
 }
 
-// finished mends the trace of a job that is over, of which ranks may have been killed.
-func (r *recording) finished() {
-	if r.trace != "" {
-		_ = perfetto.Mend(r.trace) // of a device nothing can be
+// finished mends the trace of a job that is over, of which ranks may have been killed, and tells of one that they have kept until then.
+func (r *recording) finished(w io.Writer) {
+	if r.trace == "" {
+		return
 	}
+	err := perfetto.Mend(r.trace) // of a device nothing can be
+	if at, bad := os.Stat(r.trace); err != nil || bad != nil || r.last == "" || !at.Mode().IsRegular() {
+		return
+	} else if at.Size() == 0 {
+		_ = os.Remove(r.trace)
+		return
+	}
+	fmt.Fprintf(w, "gasrun: what the ranks have done last, %s of each, is in %s (-trace-last)\n", r.last, r.trace)
 }
 
 // load is the traffic of -replay.

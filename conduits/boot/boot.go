@@ -91,6 +91,12 @@ type Ender interface {
 	Ended() error
 }
 
+// A Teller is a Rank that is told when a report says where the ranks of the job wait: by any goroutine, once or more.
+type Teller interface {
+	Rank
+	Told()
+}
+
 // bare is a rank of which nothing is known but its endpoint.
 type bare struct {
 	ep conduits.Endpoint

@@ -37,14 +37,25 @@ func diagnose(r *run) (forget func()) {
 	defer d.mu.Unlock()
 	if len(d.runs) == 0 {
 		d.runs = map[*run]bool{}
-		d.sig = make(chan os.Signal, 1)
+		d.sig = make(chan os.Signal, 4)
 		ask := syscall.SIGUSR1
 		if underGasrun() {
 			ask = jobenv.AskSignal
+			if os.Getenv(jobenv.TraceLast) != "" {
+				sys.Catch(d.sig, jobenv.ToldSignal)
+			}
 		}
 		sys.Catch(d.sig, syscall.SIGQUIT, ask)
 		go func(sig <-chan os.Signal) {
 			for s := range sig {
+				if s == jobenv.ToldSignal {
+					d.mu.Lock()
+					for r := range d.runs {
+						r.told()
+					}
+					d.mu.Unlock()
+					continue
+				}
 				answer(s == syscall.SIGQUIT)
 			}
 		}(d.sig)
@@ -80,6 +91,7 @@ func answer(last bool) {
 			}
 		}
 		if last || !underGasrun() {
+			r.told()
 			r.age(all)
 			report(out, "where each rank waits", all, len(r.eps), last)
 		}
@@ -98,6 +110,15 @@ func answer(last bool) {
 	}
 	fmt.Fprintf(out, "\n%s\n", buf)
 	os.Exit(jobenv.StatusQuit)
+}
+
+// told tells ranks that a report says where they wait.
+func (r *run) told() {
+	for _, rank := range r.ranks {
+		if t, ok := rank.(Teller); ok {
+			t.Told()
+		}
+	}
 }
 
 // report writes why the ranks of this process do not go on, of which there are so many, and where each is.
@@ -321,6 +342,7 @@ func (v *watcher) look(r *run, passed time.Duration) {
 		return
 	}
 	report(r.cfg.Output, what+" (ARGON_STALL)", all, len(r.eps), false)
+	r.told()
 	if v.w.End {
 		cause, _ := where.Cause(all)
 		r.interrupt(errors.New(what + " (ARGON_STALL): " + cause))

@@ -80,6 +80,9 @@ type Config struct {
 	// Stall is what is done when no rank has got on for a while; the zero value means what
 	// ARGON_STALL says, or that it is told of after 30 s. With Quiet it is not told of.
 	Stall where.Stall
+	// Last is the file to which ranks write what they have done last, when they are told that a report says where they wait
+	// (jobenv.TraceLast); "" means none.
+	Last string
 	// KillGrace is the time between SIGTERM (or a forwarded signal) and
 	// SIGKILL; 0 means 5 s. Negative means none.
 	KillGrace time.Duration

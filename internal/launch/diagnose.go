@@ -24,6 +24,8 @@ type question struct {
 	most int    // lines of the report until ranks are put together
 	// silent: nothing is reported but, if no rank gets on, that.
 	silent bool
+	// told: a report has been made, or will be by others; ranks write what they keep.
+	told bool
 }
 
 // dump is the question that ends the job.
@@ -39,6 +41,7 @@ type dump struct {
 // else that ranks write to standard error, do not get into the job's output.
 func (j *job) ask(sig syscall.Signal, limit time.Duration, keep bool, q *question) {
 	j.question = q
+	tell := j.Last != "" && !q.silent
 	type answer struct{ came, ended <-chan struct{} }
 	var wait []answer
 	seen := look(j.byHost(j.alive()))
@@ -52,6 +55,9 @@ func (j *job) ask(sig syscall.Signal, limit time.Duration, keep bool, q *questio
 			need = min(j.Size, jobenv.MostDiagnosed)
 		}
 		held := rk.err.hold(need, keep)
+		if tell && !seen[r].stopped() {
+			j.signalRanks([]int{r}, jobenv.ToldSignal, true)
+		}
 		if !seen[r].stopped() && (keep || j.memory.State(r) == Attached) {
 			wait = append(wait, answer{held.answered, rk.err.ended})
 		}
@@ -117,8 +123,13 @@ func (j *job) askLast(status int, err error) {
 // answers reports what ranks have answered to q.
 func (j *job) answers(q *question) {
 	j.question = nil
+	if q.told {
+		q.then()
+		return
+	}
 	all := j.collect()
 	now := time.Since(j.begun)
+	stalled := ""
 	switch {
 	case !q.silent:
 		j.watcher.Ages(now, all)
@@ -126,7 +137,7 @@ func (j *job) answers(q *question) {
 		j.deaf++ // their standard error goes elsewhere
 	default:
 		if speak, what := j.watcher.Note(now, all); speak {
-			j.tellStall(what, all)
+			stalled = what
 		}
 	}
 	if !q.silent {
@@ -135,6 +146,18 @@ func (j *job) answers(q *question) {
 	if q.then != nil {
 		q.then()
 	}
+	if stalled != "" {
+		j.tellStall(stalled, all)
+	}
+}
+
+// recorded has ranks write what they have done last, if they keep that, and then calls then.
+func (j *job) recorded(limit time.Duration, then func()) {
+	if j.Last == "" || !j.anyAttached() {
+		then()
+		return
+	}
+	j.askAside(limit, &question{told: true, then: then})
 }
 
 // collect is what is known of all ranks when they have answered, or had the time to.
@@ -206,12 +229,16 @@ func (j *job) rearm() {
 // tellStall tells that no rank gets on, and ends the job if that was asked for.
 func (j *job) tellStall(what string, all []where.Answer) {
 	what += " (-stall)"
+	j.tell(what, fewLines, all)
 	if !j.Stall.End {
-		j.tell(what, fewLines, all)
+		j.recorded(j.AnswerGrace, func() {
+			if j.Last != "" {
+				j.log.printf("gasrun: what the ranks have done last is in %s (-trace-last)", j.Last)
+			}
+		})
 		return
 	}
 	cause, _ := where.Cause(all)
-	j.tell(what, fewLines, all)
 	j.conclude(jobenv.StatusTimeout, errors.New(strings.TrimSuffix(what+": "+cause, ": ")))
 	j.terminate(syscall.SIGTERM)
 }

@@ -632,13 +632,15 @@ func (j *job) terminate(sig syscall.Signal) {
 	}
 	j.ending = true
 	j.settle = nil
-	j.signalGroups(sig)
-	j.signalGroups(syscall.SIGCONT) // a stopped one could not obey
-	if j.KillGrace < 0 {
-		j.kill()
-		return
-	}
-	j.grace = awake.After(j.KillGrace)
+	j.recorded(min(DefaultAskTime, j.AnswerGrace), func() {
+		j.signalGroups(sig)
+		j.signalGroups(syscall.SIGCONT) // a stopped one could not obey
+		if j.KillGrace < 0 {
+			j.kill()
+			return
+		}
+		j.grace = awake.After(j.KillGrace)
+	})
 }
 
 // kill ends all ranks now.

@@ -378,7 +378,7 @@ func TestValues(t *testing.T) {
 		"SEGMENT_LARGE": flags, "PINNABLE": "one ten size", "PIN_LOCAL": "one ten size", "PIN_BUCKET": "size", "PIN_LOCK": flags, "PIN_HOST": "one ten size", "PIN_LEAST": "one ten size",
 		"SHM_PROCESS_VM": flags, "IFACE": "negative unit word none one ten time size plus", "DEADTIME": "time", "PROVIDER": names, "PROVIDER_FORCE": flags, "RENDEZVOUS": "address",
 		"RENDEZVOUS_SERVE": flags, "JOIN_TIMEOUT": "time", "RANK": "none one ten", "SIZE": counts, "JOBID": names, "JOB_KEY": "key",
-		"JOB_KEY_FILE": texts, "SIM_AGAIN": texts, "RECORD": texts, "TRACE": texts, "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_KEEP": texts,
+		"JOB_KEY_FILE": texts, "SIM_AGAIN": texts, "RECORD": texts, "TRACE": texts, "TRACE_LAST": "time", "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_KEEP": texts,
 		"LOCAL_RANK": "none one ten", "LOCAL_SIZE": counts, "SEGFD": "none one ten", "CTLFD": "none one ten", "HYBRID_HOST": counts,
 		"SHARERS": counts, "STALL": "none time", "PROFILE": flags,
 		"SIM_STATUS": "none one ten",

@@ -366,6 +366,14 @@ var Vars = [...]Var{
 		Form:    path,
 	},
 	{
+		Name: "ARGON_TRACE_LAST", Readers: "gas launch",
+		Meaning: "keep the last of the trace",
+		Text:    "The trace is what ranks have done in so long a time, up to 4 MiB of each, and is written when the job fails, or is found or asked not to get on. Without `ARGON_TRACE` it is `argon-PID.pftrace`.",
+		Range:   "a time such as `5s`",
+		Also:    "`Config.TraceLast`, `-trace-last`",
+		Form:    lasting(1),
+	},
+	{
 		Name: "ARGON_FREEZE", Readers: "conduits/boot", Values: flag,
 		Meaning: "stop before joining, for a debugger",
 		Text:    "1: the process stops before it joins, for a debugger.",

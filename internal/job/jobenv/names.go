@@ -54,6 +54,7 @@ const (
 	Stall       = "ARGON_STALL"        // how long no rank may get on, such as 30s
 	Profile     = "ARGON_PROFILE"      // 1, or more: print where time goes
 	Trace       = "ARGON_TRACE"        // file that gets what the ranks do
+	TraceLast   = "ARGON_TRACE_LAST"   // what of it, such as 5s: the last, when the job fails
 
 	Pinnable  = "ARGON_PINNABLE"   // most memory of a rank that peers reach by firehoses at once, bytes
 	PinLocal  = "ARGON_PIN_LOCAL"  // the part of it for the rank's own pins

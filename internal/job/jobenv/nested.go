@@ -17,7 +17,7 @@ var places = []string{
 
 // settings are those that gasrun sets for its ranks whatever the environment has, and that
 // need not suit another job: of their conduits one cannot span hosts, another is one process.
-var settings = []string{Conduit, Segment, Large, Record, Trace}
+var settings = []string{Conduit, Segment, Large, Record, Trace, TraceLast}
 
 // simulated are those of a process that simulates all ranks, whose reports are not to be
 // overwritten and whose options no other conduit takes.

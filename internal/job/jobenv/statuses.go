@@ -25,3 +25,7 @@ const (
 // is none (signal(7)), so it does no harm to processes that are not ranks. SIGQUIT asks,
 // too, and ends the process.
 const AskSignal = syscall.SIGWINCH
+
+// ToldSignal comes before that if the answers will be told, and TraceLast is set: ranks write what they keep. No
+// process that does not catch it notices (signal(7)), unless it is stopped, and such ones are not sent it.
+const ToldSignal = syscall.SIGCONT

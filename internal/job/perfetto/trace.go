@@ -45,11 +45,14 @@ const chunkBytes = 64 << 10
 
 // File is the trace that the ranks of this process write.
 type File struct {
-	mu  sync.Mutex
-	to  *os.File
-	say io.Writer
-	err error // why it is not complete, which say has been told
-	e   encoder
+	mu    sync.Mutex
+	to    *os.File
+	say   io.Writer
+	err   error // why it is not complete, which say has been told
+	e     encoder
+	begun bool          // by gasrun, which tells of it
+	last  time.Duration // what ranks keep until Dump; 0: all is written
+	ranks []*Rank       // that keep something
 }
 
 var opened struct {
@@ -58,8 +61,9 @@ var opened struct {
 }
 
 // Open opens the trace of a job, of which this process has all ranks, or gasrun has begun it. Further jobs of a process
-// get name.2, .3, ... What fails later say is told, once.
-func Open(name string, begun bool, say io.Writer) (*File, error) {
+// get name.2, .3, ... What fails later say is told, once. If last is not 0, the file gets nothing but what ranks have done in so long a
+// time until Dump.
+func Open(name string, begun bool, last time.Duration, say io.Writer) (*File, error) {
 	opened.Lock()
 	if opened.jobs == nil {
 		opened.jobs = map[string]int{}
@@ -79,14 +83,36 @@ func Open(name string, begun bool, say io.Writer) (*File, error) {
 	if err != nil {
 		return nil, errs.Resource("trace: %v (-trace, ARGON_TRACE)", err)
 	}
-	return &File{to: f, say: say}, nil
+	return &File{to: f, say: say, begun: begun, last: last}, nil
 }
+
+// LastName is the name of a file for the last that ranks do, if none is given: by the process, so that none is lost to
+// a later job.
+func LastName() string { return fmt.Sprintf("argon-%d.pftrace", os.Getpid()) }
 
 // Flush writes what is kept.
 func (f *File) Flush() {
 	f.mu.Lock()
 	f.flush()
 	f.mu.Unlock()
+}
+
+// Dump writes what ranks have kept, if they keep anything.
+func (f *File) Dump() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == 0 {
+		return
+	}
+	for _, r := range f.ranks {
+		r.kept.dump(f)
+		f.put()
+	}
+	f.e.b = nil // which was long
+	if !f.begun && f.err == nil {
+		f.begun = true
+		fmt.Fprintf(f.say, "argon: trace: what the ranks have done last is in %s (-trace-last, ARGON_TRACE_LAST)\n", f.to.Name())
+	}
 }
 
 // TryFlush is Flush that waits neither for a process that writes, perhaps to a disk that is stuck, nor long for
@@ -108,6 +134,13 @@ func (f *File) TryFlush() {
 
 // flush is Flush with the lock held.
 func (f *File) flush() {
+	if f.last == 0 {
+		f.put()
+	}
+}
+
+// put is flush of a file that ranks keep things for, too.
+func (f *File) put() {
 	if len(f.e.b) > 0 && f.err == nil {
 		f.failed(f.write())
 	}
@@ -186,6 +219,9 @@ func (f *File) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.flush()
+	if size, err := sys.FileSize(f.to.Fd()); f.last > 0 && !f.begun && err == nil && size == 0 {
+		f.failed(os.Remove(f.to.Name()))
+	}
 	f.failed(f.to.Close())
 	f.err = os.ErrClosed // for goroutines that ranks have left behind
 }
@@ -198,6 +234,7 @@ type Rank struct {
 	rows   [numKinds][]row
 	posts  uint64
 	spans  uint64
+	kept   ring
 }
 
 // row is a row of slices.
@@ -225,6 +262,10 @@ func (f *File) Rank(rank int, now func() time.Duration, virtual bool) *Rank {
 		}
 	}
 	f.mu.Lock()
+	if f.last > 0 {
+		r.kept.last = f.last
+		f.ranks = append(f.ranks, r)
+	}
 	f.e.process(r.uuid(), r.rank, "rank "+strconv.Itoa(rank))
 	f.mu.Unlock()
 	return r
@@ -344,8 +385,13 @@ func (r *Rank) Span(s *Slice, by uintptr) (end func(at time.Duration)) {
 // event writes an event. The lock is held.
 func (r *Rank) event(what int, k Kind, id uint64, s *Slice, at time.Duration) {
 	f := r.f
+	before := len(f.e.b)
 	f.e.event(what, kindNames[k], id, r.rank, s, at+r.offset)
-	if len(f.e.b) >= chunkBytes {
+	if f.last > 0 {
+		p := f.e.b[before:]
+		f.e.b = f.e.b[:before]
+		r.kept.add(entry{what, id, at, p})
+	} else if len(f.e.b) >= chunkBytes {
 		f.flush()
 	}
 }

@@ -36,6 +36,7 @@ func Main(m *testing.M, programs map[string]func()) {
 	name := os.Getenv(envProgram)
 	if name == "" {
 		registered = programs
+		launch.DefaultAskTime = time.Minute // jobs have Config.AnswerGrace, which tests may raise
 		os.Exit(testmain.Run(m))
 	}
 	p := programs[name]
