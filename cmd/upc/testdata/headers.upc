@@ -31,6 +31,7 @@ static void bye(void) { if (MYTHREAD == 0) printf("bye\n"); }
 static void bye2(void) { if (MYTHREAD == 0) printf("bye first\n"); }
 
 void typeGeneric(void);
+void asGCC(void);
 
 static double wall(void) {
   struct timeval tv;
@@ -141,5 +142,6 @@ int main(int argc, char **argv) {
   printf("%d %d %d\n", back[3], (int)upc_threadof(old), bupc_ticks_to_us(bupc_ticks_now() - began) < 60000000);
   upc_free(old);
   typeGeneric();
+  asGCC();
   exit(0);
 }

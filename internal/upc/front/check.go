@@ -415,19 +415,19 @@ func (c *checker) assignOp(l, r *Node, op Op, t token) *Node {
 		n.Work = usualType(c.value(l).Type, r.Type)
 		n.R = cast(r, n.Work)
 		if op == Div || op == Mod {
-			c.zeroDivisor(n.R, t.pos)
+			n.R = c.divisor(n.R, t.pos)
 		}
 	}
 	return n
 }
 
-// zeroDivisor refuses an integer 0 as a divisor.
-func (c *checker) zeroDivisor(r *Node, at Pos) bool {
-	zero := r.Op == Num && r.I == 0 && r.Type.Integer()
-	if zero {
-		c.errorf(at, "division by zero")
+// divisor is the divisor r, no constant if it is an integer 0: what divides by it may never be reached.
+func (c *checker) divisor(r *Node, at Pos) *Node {
+	if r.Op != Num || r.I != 0 || !r.Type.Integer() {
+		return r
 	}
-	return zero
+	c.warnf(at, "division by zero")
+	return &Node{Op: Comma, Pos: at, Type: r.Type.plain(), L: r, R: r}
 }
 
 func (c *checker) negate(n *Node, at Pos) *Node {
@@ -585,7 +585,10 @@ func (c *checker) operands(n *Node, text string) bool {
 	if n.Type == nil {
 		n.Type = n.L.Type.plain()
 	}
-	return n.Op != Div && n.Op != Mod || !c.zeroDivisor(n.R, n.Pos)
+	if n.Op == Div || n.Op == Mod {
+		n.R = c.divisor(n.R, n.Pos)
+	}
+	return true
 }
 
 // invalid is the error of a binary operator whose operands have no types for it.

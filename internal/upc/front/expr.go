@@ -52,7 +52,14 @@ func (p *parser) conditional() *Node {
 	at := p.next().pos
 	c = p.scalar(c, at)
 	p.heads++
-	a := p.value(p.expression())
+	var a *Node
+	if p.at(":") && p.fn != nil && !bad(c) { // gcc's: the value of the condition
+		s := unnamed(p, "chosen", c.Type.plain(), at)
+		c = p.assign(p.variable(s, at), c, at, "initialization")
+		a = p.variable(s, at)
+	} else {
+		a = p.value(p.expression())
+	}
 	p.expect(":")
 	b := p.conditional()
 	p.heads--
@@ -120,8 +127,7 @@ func (p *parser) castExpr() *Node {
 // compound reads the initialiser of a compound literal of type t (C99 6.5.2.5): an object
 // without a name, which has static storage outside of functions.
 func (p *parser) compound(t *Type, at Pos) *Node {
-	p.literals++
-	s := &Sym{Name: "literal" + strconv.Itoa(p.literals), Pos: at, Type: t, Storage: Local, Func: p.fn, Addressed: true}
+	s := unnamed(p, "literal", t, at)
 	switch {
 	case t.IsShared():
 		p.fatalf(at, "compound literal has a UPC shared type")
@@ -130,8 +136,6 @@ func (p *parser) compound(t *Type, at Pos) *Node {
 	case p.fn == nil:
 		s.Storage, s.Static, s.Defined = Global, true, true
 		p.unit.Syms = append(p.unit.Syms, s)
-	default:
-		p.fn.Locals = append(p.fn.Locals, s)
 	}
 	list := p.initialise(s)
 	v := p.variable(s, at)
@@ -352,6 +356,16 @@ func (p *parser) call(f *Node, at Pos) *Node {
 	return n
 }
 
+// unnamed is a new variable of the function that is read, if one is.
+func unnamed(p *parser, name string, t *Type, at Pos) *Sym {
+	p.literals++
+	s := &Sym{Name: name + strconv.Itoa(p.literals), Pos: at, Type: t, Storage: Local, Func: p.fn, Addressed: true}
+	if p.fn != nil {
+		p.fn.Locals = append(p.fn.Locals, s)
+	}
+	return s
+}
+
 // structure reports whether t is a structure or union: as a variable argument it is a pointer to a copy.
 func structure(t *Type) bool { return t.Kind == Struct || t.Kind == Union }
 
@@ -360,9 +374,7 @@ func copied(p *parser, n *Node) *Node {
 	if bad(n) || !structure(n.Type) {
 		return n
 	}
-	p.literals++
-	s := &Sym{Name: "copy" + strconv.Itoa(p.literals), Pos: n.Pos, Type: n.Type.plain(), Storage: Local, Func: p.fn, Addressed: true}
-	p.fn.Locals = append(p.fn.Locals, s)
+	s := unnamed(p, "copy", n.Type.plain(), n.Pos)
 	v := p.variable(s, n.Pos)
 	return p.address(&Node{Op: Compound, Pos: n.Pos, Type: s.Type, L: v, List: []*Node{p.assign(v, n, n.Pos, "initialization")}}, n.Pos)
 }
@@ -465,10 +477,15 @@ func (p *parser) primary() *Node {
 			p.errorf(t.pos, "empty character constant")
 			return p.broken(t.pos)
 		}
+		v := int64(b[0])
 		if len(b) > 1 {
-			p.errorf(t.pos, "not supported: multi-character character constant")
+			p.warnf(t.pos, "multi-character character constant")
+			v &= 0xff // as gcc has it
 		}
-		return number(int64(b[0]), tyInt, t.pos)
+		for _, c := range b[1:] {
+			v = v<<8 | int64(uint8(c))
+		}
+		return number(v, tyInt, t.pos)
 	case tString:
 		return p.stringConstant()
 	case tPunct:

@@ -193,7 +193,7 @@ func init() {
 		"extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
 		"short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
 		"volatile", "while", "_Bool", "_Complex", "_Imaginary", "_Alignas", "_Alignof", "_Generic", "_Noreturn", "_Static_assert", "_Thread_local",
-		"__alignof__", "__attribute__", "__extension__", "__thread",
+		"__alignof__", "__attribute__", "__extension__", "__thread", "__typeof__", "__typeof", "typeof",
 		"MYTHREAD", "THREADS", "UPC_MAX_BLOCK_SIZE", "relaxed", "shared", "strict", "upc_barrier", "upc_blocksizeof",
 		"upc_elemsizeof", "upc_fence", "upc_forall", "upc_localsizeof", "upc_notify", "upc_wait",
 	} {
@@ -243,7 +243,7 @@ func (p *parser) startsType(t token) bool {
 	case "char", "const", "double", "enum", "extern", "float", "inline", "int", "long", "register", "auto",
 		"short", "signed", "static", "struct", "typedef", "union", "unsigned", "void", "volatile", "restrict",
 		"_Bool", "_Complex", "_Imaginary", "relaxed", "shared", "strict", "__attribute__", "__extension__",
-		"_Alignas", "_Noreturn", "__thread", "_Thread_local", "_Static_assert":
+		"_Alignas", "_Noreturn", "__thread", "_Thread_local", "_Static_assert", "__typeof__", "__typeof", "typeof":
 		return true
 	}
 	return p.typedef(t) != nil
@@ -417,6 +417,12 @@ func (p *parser) declspecs(classes bool) specs {
 		case "enum":
 			base = p.enum()
 			continue
+		case "__typeof__", "__typeof", "typeof":
+			if base != nil || words {
+				p.errorf(t.pos, "two or more data types in declaration specifiers")
+			}
+			base = typeOf(p)
+			continue
 		default:
 			d := p.typedef(t)
 			if d == nil || base != nil || words {
@@ -439,6 +445,21 @@ done:
 	}
 	s.typ = p.apply(base, &q)
 	return s
+}
+
+// typeOf reads gcc's typeof: the type of an expression that is not evaluated, or the type.
+func typeOf(p *parser) *Type {
+	p.next()
+	p.expect("(")
+	defer p.expect(")")
+	if p.startsType(p.tok()) {
+		return p.typeName()
+	}
+	n := p.expression()
+	if n.Op == Var {
+		n.Sym.Reads--
+	}
+	return n.Type
 }
 
 // basic is the type that the words of count are.
