@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -95,7 +96,7 @@ func preprocess(r *reporter, cfg *Config, name, src string) (toks []token, relin
 	if n := len(c.out); n > 0 && (c.out[n-1].pos.File == name || c.relined) {
 		end = c.out[n-1].pos
 	}
-	return append(c.out, token{kind: tEOF, pos: end}), c.relined
+	return append(pragmas(r, c.out), token{kind: tEOF, pos: end}), c.relined
 }
 
 // file preprocesses one file.
@@ -248,15 +249,38 @@ func (c *cpp) directive(hash token, line []token, conds []cond, live bool) ([]co
 		switch {
 		case len(rest) > 0 && rest[0].text == "once":
 			c.once[c.physical] = true
-		case len(rest) > 0 && rest[0].text == "upc":
-			c.out = append(c.out, token{kind: tPragma, text: spell(rest[1:]), pos: hash.pos})
-		case len(rest) > 0 && rest[0].text == "pack":
-			c.out = append(c.out, token{kind: tPragma, text: spell(rest), pos: hash.pos})
+		default:
+			c.out = append(c.out, pragma(rest, hash.pos)...)
 		}
 	default:
 		c.errorf(name.pos, "invalid preprocessing directive #%s", name.text)
 	}
 	return conds, live
+}
+
+// pragma is a pragma as the token for the parser, or none.
+func pragma(toks []token, at Pos) []token {
+	switch {
+	case len(toks) > 0 && toks[0].text == "upc":
+		return []token{{kind: tPragma, text: spell(toks[1:]), pos: at}}
+	case len(toks) > 0 && toks[0].text == "pack":
+		return []token{{kind: tPragma, text: spell(toks), pos: at}}
+	}
+	return nil
+}
+
+// pragmas has the pragmas of operators _Pragma in toks (C99 6.10.9).
+func pragmas(r *reporter, toks []token) []token {
+	for i := 0; i+3 < len(toks); i++ {
+		if toks[i].is("_Pragma") && toks[i+1].is("(") && toks[i+2].kind == tString && toks[i+3].is(")") {
+			text := strings.Trim(strings.TrimPrefix(toks[i+2].text, "L"), `"`)
+			text = strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(text)
+			at := toks[i].pos
+			toks = slices.Replace(toks, i, i+4, pragma(slices.DeleteFunc(lex(r, at.File, text), func(t token) bool { return t.kind == tEOF }), at)...)
+			i--
+		}
+	}
+	return toks
 }
 
 // spell is tokens as text.
@@ -911,6 +935,14 @@ func unquote(s string) ([]byte, bool) {
 			b = append(b, 11)
 		case 'e':
 			b = append(b, 27)
+		case 'u', 'U': // which is UTF-8
+			n := min(i+1+map[byte]int{'u': 4, 'U': 8}[c], len(s))
+			v, err := strconv.ParseUint(s[i+1:n], 16, 21)
+			if err != nil {
+				return nil, false
+			}
+			b = utf8.AppendRune(b, rune(v))
+			i = n - 1
 		case '\\', '\'', '"', '?':
 			b = append(b, c)
 		case 'x':

@@ -36,7 +36,11 @@ func (t token) is(s string) bool {
 var puncts = []string{
 	"<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
 	"*=", "/=", "%=", "+=", "-=", "&=", "^=", "|=", "##",
+	"<:", ":>", "<%", "%>", "%:%:", "%:",
 }
+
+// digraphs are other spellings of punctuators (C99 6.4.6p3).
+var digraphs = map[string]string{"<:": "[", ":>": "]", "<%": "{", "%>": "}", "%:": "#", "%:%:": "##"}
 
 // lexer splits a file into tokens. Lines that a backslash continues are joined, with
 // positions kept.
@@ -192,7 +196,9 @@ func (l *lexer) token(c byte) token {
 				for range len(p) {
 					take()
 				}
-				t.text = p
+				if t.text = p; digraphs[p] != "" {
+					t.text = digraphs[p]
+				}
 				return t
 			}
 		}

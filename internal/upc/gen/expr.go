@@ -1014,17 +1014,27 @@ func (g *gen) call(n *front.Node) exp {
 	if g.unused = false; n.L.Type.Elem.Old {
 		return oldCall(g, n, unused)
 	}
-	for i, a := range n.List {
-		if i < len(n.L.Type.Elem.Params) {
-			values = append(values, g.expr(a))
-		} else {
-			values = append(values, g.typed(a))
-		}
+	library := n.L.Op == front.Decay && n.L.L.Op == front.Var && n.L.L.Sym.Go == "" && n.L.L.Sym.Header
+	var f exp
+	if !library {
+		f = g.expr(n.L)
 	}
-	if n.L.Op == front.Decay && n.L.L.Op == front.Var && n.L.L.Sym.Go == "" && n.L.L.Sym.Header {
+	pre := g.capture(func() {
+		for i, a := range n.List {
+			if i < len(n.L.Type.Elem.Params) {
+				values = append(values, g.expr(a))
+			} else {
+				values = append(values, g.typed(a))
+			}
+		}
+	})
+	if len(pre) > 0 && f.Kind > ir.Ident { // which function it is is computed before the arguments, as compilers do
+		f = g.temp(g.goType(n.L.Type), f)
+	}
+	g.emit(pre...)
+	if library {
 		return g.library(n, values)
 	}
-	f := g.expr(n.L)
 	args := append([]exp{upc}, values...)
 	if t := n.L.Type.Elem; t.Variadic {
 		at := 1 + len(t.Params)

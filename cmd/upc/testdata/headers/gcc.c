@@ -16,6 +16,18 @@ static int never(int n) {
   return n > 7 ? 1 % 0 : n;
 }
 static const char *name(const char *s) { return s ?: "none"; }
+/* Which function is called is computed before its arguments. */
+static int plus(int a, int b) { return a + b; }
+static int minus(int a, int b) { return a - b; }
+static int (*const ops[])(int, int) = {['+'] = plus, ['-'] = minus};
+static int digit(const char **s) { return *(*s)++ - '0'; }
+static int sum_of(const char *s) {
+  int v = digit(&s);
+  while (*s) v = ops[(int)*s++](v, digit(&s));
+  return v;
+}
+%:define DIGRAPHS(a, b) a%:%:b
+_Pragma("pack(push, 1)") struct small <% char c; int DIGRAPHS(i, 1); %>; _Pragma("pack(pop)")
 void asGCC(void) {
   double a = 1.5, b = 2.5;
   int x = 'ab', z = '\377a';
@@ -32,5 +44,6 @@ void asGCC(void) {
   z = once(0) ?: once(9);
   printf("%d %d %d %s %s %d\n", x, z, calls, name(0), name("x"), never(3));
   for (int i = 0; i < 3; i++) printf("%d ", q ?: i ?: -1);
+  printf("%d %zu %d %s\n", sum_of("9-2+5-1"), sizeof(struct small), three<:1:>, "\u00e9\U0001f600\x41");
   printf("%g %u %d\n", 0.0 ?: 2.5, (q + 3) ?: 1u, __builtin_expect(x > 3, 1));
 }
