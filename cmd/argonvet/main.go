@@ -5,7 +5,7 @@
 //
 // It reports the error that a call of argon's packages returns last and the statement does not look at; a Handle or a Future that such a
 // call returns and nothing keeps, so that nothing can wait for what was begun; and results that are given to
-// the blank identifier for such a Handle or Future. An error that is meant to be dropped is assigned to _; those of deferred calls are left alone.
+// the blank identifier for such a Handle or Future; and the end of a span, as in defer n.Span("step"), which begins one at the end. An error that is meant to be dropped is assigned to _; those of deferred calls are left alone.
 package main
 
 import (
@@ -34,10 +34,13 @@ func main() { unitchecker.Main(dropped) }
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	kinds := []ast.Node{(*ast.ExprStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}
+	kinds := []ast.Node{(*ast.DeferStmt)(nil), (*ast.ExprStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}
 	in.Preorder(kinds, func(node ast.Node) {
 		switch s := node.(type) {
+		case *ast.DeferStmt:
+			checkSpan(pass, s.Call)
 		case *ast.ExprStmt:
+			checkSpan(pass, s.X)
 			checkCall(pass, s.X, nil)
 		case *ast.AssignStmt:
 			if len(s.Rhs) == 1 {
@@ -54,6 +57,17 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	})
 	return nil, nil
+}
+
+// checkSpan reports x, a call in a statement, if it begins a span that nothing ends.
+func checkSpan(pass *analysis.Pass, x ast.Expr) {
+	call, ok := ast.Unparen(x).(*ast.CallExpr)
+	if !ok {
+		return
+	}
+	if fn := typeutil.Callee(pass.TypesInfo, call); fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == module+"/gas" && fn.Name() == "Span" {
+		pass.Reportf(call.Pos(), "the end of the span is dropped: call what Span returns, as in defer n.Span(name)()")
+	}
 }
 
 // checkCall reports what x, a call in a statement, returns and to does not keep; to is nil if that keeps nothing.

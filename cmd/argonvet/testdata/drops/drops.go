@@ -16,6 +16,10 @@ func drops(n *gas.Node, g gas.Group, p gas.Ptr[int], l gas.Lock) error {
 	gas.Must(echo.Go(n, 0, 1))       // want: the Future that Must returns is dropped: nothing can wait for what it begins
 	echo.Call(n, 0, 1)               // want: the error that Call returns is dropped
 	var _, failed = echo.Go(n, 0, 1) // want: the Future that Go returns is dropped: nothing can wait for what it begins
+	n.Span("step")                   // want: the end of the span is dropped: call what Span returns, as in defer n.Span(name)()
+	defer n.Span("step")             // want: the end of the span is dropped: call what Span returns, as in defer n.Span(name)()
+	defer n.Span("step")()
+	n.Span("step")()
 	_ = n.Barrier()
 	defer l.Unlock(n)
 	n.Must(n.Barrier())
