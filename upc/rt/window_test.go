@@ -99,7 +99,7 @@ func TestSpread(t *testing.T) {
 					if threads == 1 {
 						room = 4
 					}
-					if w := b.Row(t, k, 4); w.p != uint64(at) || w.Get(t, 0) != float64(i+k) || t.Near() && len(w.Own()) != min(room, 4) {
+					if w := b.Row(t, k, 4); w.p != uint64(at) || w.Get(t, 0) != float64(i+k) || t.Near() && len(w.Own()) != min(room, 4) || threads == 4 && t.Near() && len(b.Run(k)) != room {
 						t.failf("the row at element %d behind %d is of %d elements at %v", k, i, len(w.Own()), Phased(w.p))
 					}
 					if in := threads != 3 && t.Near(); b.Has(k) != in || c.Has(k) != in {

@@ -166,12 +166,23 @@ func (s Spread[T, B]) Row(t *Thread, i, n int) Window[T, B] {
 	at := uint64(i + s.shift)
 	b := at / block
 	phase := at - b*block
-	more := block - phase
+	thread, off := b&s.mask, s.off+(b>>(s.log&63)*block+phase)*uint64(unsafe.Sizeof(*new(T)))
+	run := s.Run(i)
+	return Window[T, B]{run[:min(n, len(run))], thread<<threadUnit | phase<<offsetBits | off}
+}
+
+// Run is the elements from i on that lie one behind the other and are reached by load and store, up to the end of i's block if there
+// is more than one thread; none if i is not reached so.
+func (s Spread[T, B]) Run(i int) []T {
+	if !s.Has(i) {
+		return nil
+	}
+	at, block := uint64(i+s.shift), uint64(unsafe.Sizeof(*(*B)(nil)))
+	more := block - at%block
 	if s.mask == 0 {
 		more = s.limit - at
 	}
-	thread, off := b&s.mask, s.off+(b>>(s.log&63)*block+phase)*uint64(unsafe.Sizeof(*new(T)))
-	return Window[T, B]{unsafe.Slice(s.At(i), min(n, int(more))), thread<<threadUnit | phase<<offsetBits | off}
+	return unsafe.Slice(s.At(i), int(more))
 }
 
 // Get is a relaxed read of element i.

@@ -54,6 +54,9 @@ static void slice_pure(void) { for (int i = 0; i < N; i++) here[i] = labs(here[i
 static void no_slice_break(void) { for (int i = 0; i < N; i++) { if (here[i] < 0) break; out++; } }
 static void no_slice_call(void) { for (int i = 0; i < N + out % 2; i++) { out += here[i]; srand(i); } }
 
+static void run_pointer(shared [4] long *p, int k) { for (int i = 1; i < N; i++) priv[i] += p[k * 4 + i] - *(p + i - 1); }
+static void no_run(int k) { for (unsigned i = 0; i < N; i++) out += runs[i]; for (int i = 0; i < N; i++) { out += runs[i + k] + runs[2 * i / 2] + runs[k - i + 9] * 0; k = 0; } }
+
 /* Gets that are done ahead, and puts under way together. */
 static void ahead_list(void) { for (int i = 0; i < N; i++) out += cyclic[list[i]]; }
 static void ahead_local(void) { for (int i = 0; i < N; i++) { int k = list[i] + 1; out += cyclic[k]; } }
@@ -80,7 +83,7 @@ int main(void) {
     long keep = cyclic[0];
     window_pointer(), window_array(), window_row(1 % ALL), window_own(), window_while();
     spread_cyclic(), spread_update(5), spread_pointer(4), spread_row(), no_window_moves(), no_window_strict(), no_window_static();
-    slice_copy(), slice_around(), slice_pure(), no_slice_break(), no_slice_call();
+    slice_copy(), slice_around(), slice_pure(), no_slice_break(), run_pointer(runs, 0), no_run(0), no_slice_call();
     for (int i = 0; i < ALL; i++)
       idx[i] = (i * 7 + 2) % ALL;
     ahead_list(), ahead_local(), ahead_twice();

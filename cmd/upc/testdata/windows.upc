@@ -17,6 +17,7 @@ shared [N] int rows[N * THREADS][N];
 shared [] int *shared dir[THREADS];
 shared int cyc[N * THREADS], grid[N][2 * THREADS];
 shared [BS] short parts[3 * BS * THREADS];
+shared [16] int big[48 * THREADS], sums[THREADS][48];
 static shared int *moving = &cyc[2];
 shared int wrong[THREADS], visits[THREADS];
 int bound = 17, plane;
@@ -32,6 +33,7 @@ static void check(int ok, int what) {
 }
 static void change(void) { plane = 1 - plane; }
 static int in_cyc(int i) { return cyc[i]; }
+static int in_big(int i) { return big[i]; }
 static void move(void) { moving = &cyc[0]; }
 
 static void blocks(void) {
@@ -214,6 +216,44 @@ static void spreads(void) {
   upc_barrier;
 }
 
+/* Elements one behind the other across blocks and threads, and what looks like them. */
+static void runs(void) {
+  int i, k, n = 48 * THREADS, count;
+  long sum;
+  shared [16] int *p = &big[5];
+  for (i = 0; i < n; i++)
+    if (MYTHREAD == 0)
+      big[i] = i;
+  for (i = 0; i < 48; i++)
+    sums[MYTHREAD][i] = 1;
+  upc_barrier;
+  for (k = 0; k < 6; k++) {
+    for (i = k, sum = count = 0; i < n - 8; i++, count++) {
+      if (i % 7 == 3)
+        continue;
+      sum += big[i + k] - p[i - k] - (2 * k - 5);
+      sum += *(i + p) - big[5 + i];
+    }
+    check(sum == 0 && i == n - 8 && count == n - 8 - k, 31);
+  }
+  for (i = 0; i < 47; i++)
+    sums[MYTHREAD][i + 1] += sums[MYTHREAD][i]++ + big[i + 1] - i;
+  for (i = 0; i < 48; i++)
+    check(sums[MYTHREAD][i] == 1 + 2 * i + (i < 47), 32);
+  for (i = k = 0, sum = 0; i < n - 1; i++) { /* k changes */
+    sum += big[i + k] - in_big(i + k);
+    k = i % 2;
+  }
+  for (i = 0; i < 20; i++) { /* the index wraps around, or leaps */
+    sum += big[(unsigned)(i - 1) + 1u] - i;
+    sum += big[2 * i] - big[i + i] + big[20 - i] - (20 - i);
+  }
+  for (i = 0; i < n - 1 && sum == 0; i++)
+    sum += big[i] - in_big(i);
+  check(sum == 0, 33);
+  upc_barrier;
+}
+
 int main(void) {
   int i, bad = 0, seen = 0;
   blocks();
@@ -221,6 +261,7 @@ int main(void) {
   pointers();
   nested();
   spreads();
+  runs();
   upc_barrier;
   for (i = 0; i < THREADS; i++) {
     bad += wrong[i];

@@ -30,10 +30,7 @@ func (g *gen) localOf(n *front.Node) (*localLoop, bool) {
 		l.shift = num(o.More)
 	default:
 		if o.Row != nil { // of an array, which begins with phase 0 on thread 0
-			l.shift = num(0)
-			if i := g.where(&front.Node{Op: front.Index, Type: n.Aff.Type.Elem, L: o.Row, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}}}).index; !i.Zero() {
-				l.shift = ir.Whole(i)
-			}
+			l.shift = numberOf(g, &front.Node{Op: front.Index, Type: n.Aff.Type.Elem, L: o.Row, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}}})
 		} else {
 			w := g.pointee(o.Pointer)
 			q := w.pointer()

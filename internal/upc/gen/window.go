@@ -88,11 +88,7 @@ func (g *gen) makeWindow(w *window) {
 	}
 	at.R = index
 	if p, ok := g.look().Spread(w.at); ok && g.made(p.Key) {
-		i := g.where(&at).index
-		if i.Zero() {
-			i = num(0)
-		}
-		g.emit(ir.Define(w.name, ir.Method(g.windows[p.Key].name, "Row", thread, i, num(count))))
+		g.emit(ir.Define(w.name, ir.Method(g.windows[p.Key].name, "Row", thread, numberOf(g, &at), num(count))))
 		return
 	}
 	row := ir.Generic("rt.Row", t, ir.ArrayOf(base.Block, ir.Named("byte")))
@@ -109,6 +105,7 @@ type sliced struct {
 	i      *front.Sym
 	k      exp // how many iterations there have been, of type int
 	slices map[opt.Slice]exp
+	runs   map[string]exp // or of runs that begin with the loop
 }
 
 // look is what is known where code is generated.
@@ -128,7 +125,11 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi exp) {
 		return ir.Loop(nil, ir.Op(name, "<", ir.Convert(t, to)), ir.Update(name, "++"), g.capture(func() { g.inside(n.R) }))
 	}
 	if len(of.Slices) == 0 || g.sliced != nil {
-		g.emit(loop(hi))
+		if runs := runsOf(g, n, i); len(runs) > 0 {
+			strips(g, n, i, hi, runs, loop)
+		} else {
+			g.emit(loop(hi))
+		}
 		return
 	}
 	end, from, to := g.name(), g.name(), g.name()
@@ -191,13 +192,70 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi exp) {
 	g.emit(ir.Loop(nil, ir.Op(at, "<", end), nil, append(both, loop(stop))))
 }
 
+// runsOf are the places of loop n over i that go by runs.
+func runsOf(g *gen, n *front.Node, i *front.Sym) []opt.Run {
+	if g.sliced != nil {
+		return nil
+	}
+	return g.look().Runs(n.R, i, opt.ChangesOf(n), g.made)
+}
+
+// leastRun is how many iterations go by slices, at least, and how many elements a block has at least of which the next is
+// tried after one that goes otherwise.
+const leastRun, leastBlock = 4, 16
+
+// strips is counted with runs: strip by strip, as many iterations as all runs have elements that lie one behind the other.
+func strips(g *gen, n *front.Node, i *front.Sym, hi exp, runs []opt.Run, loop func(to exp) *ir.Stmt) {
+	name, t := g.variable(i), g.goType(i.Type)
+	at, end, count := ir.Convert(goInt, name), g.name(), g.name()
+	g.emit(ir.Define(end, hi))
+	s := &sliced{i: i, runs: map[string]exp{}}
+	line, small := g.line, false
+	g.emit(ir.Loop(nil, ir.Op(at, "<", end), nil, g.capture(func() {
+		lengths := []exp{ir.Op(end, "-", at)}
+		for _, r := range runs {
+			v := g.name()
+			s.runs[r.Key] = v
+			g.emit(ir.Define(v, ir.Method(g.windows[r.Place.Key].name, "Run", numberOf(g, r.At))))
+			lengths = append(lengths, ir.CallTo("len", v))
+			small = small || r.At.Type.Base().Block < leastBlock
+		}
+		g.emit(ir.Define(count, ir.CallTo("min", lengths...)))
+		g.emit(ir.When(ir.Op(count, ">=", num(leastRun)), g.capture(func() {
+			length := count
+			for _, r := range runs {
+				v := s.runs[r.Key]
+				g.emit(ir.Set(v, ir.Slice(v, exp{}, length)))
+				length = ir.CallTo("len", s.runs[runs[0].Key])
+			}
+			s.k = g.name()
+			begin := g.name()
+			g.emit(ir.Define(begin, name))
+			g.sliced = s
+			g.emit(ir.Over(s.k, exp{}, s.runs[runs[0].Key], g.capture(func() {
+				g.emit(ir.Define(name, ir.Op(begin, "+", ir.Convert(t, s.k))), ir.Drop(name))
+				g.stmt(n.R)
+			})))
+			g.sliced = nil
+			g.emit(ir.Update(name, "+=", ir.Convert(t, count)), ir.Keyword("continue"))
+		}), nil))
+		g.line = line
+		stop := end
+		if !small {
+			stop = g.name()
+			g.emit(ir.Define(stop, ir.CallTo("min", end, ir.Op(at, "+", num(leastRun)))))
+		}
+		g.emit(loop(stop))
+	})))
+}
+
 // countedFor is counted for a loop of C, or says that it is not such a loop.
 func (g *gen) countedFor(n *front.Node) bool {
 	if len(g.windows) == 0 || g.sliced != nil {
 		return false
 	}
 	i, of := g.look().Counted(n, g.made)
-	if len(of.Slices) == 0 {
+	if i == nil || len(of.Slices) == 0 && len(runsOf(g, n, i)) == 0 {
 		return false
 	}
 	g.emit(ir.Inside(g.capture(func() {
@@ -235,6 +293,15 @@ func (g *gen) slice(n *front.Node) (exp, bool) {
 	if g.sliced == nil || g.watched > 0 || g.group != nil {
 		return exp{}, false
 	}
+	if g.sliced.runs != nil {
+		p, made := g.look().Spread(n)
+		if w, ok := g.look().Window(n); !made || !g.made(p.Key) || ok && g.made(w.Key) {
+			return exp{}, false
+		}
+		key, _ := opt.RunKey(n)
+		v := g.sliced.runs[key]
+		return ir.At(v, g.sliced.k).By(ir.Slices), !v.Zero()
+	}
 	p, ok := g.look().Window(n)
 	if !ok {
 		return exp{}, false
@@ -245,6 +312,14 @@ func (g *gen) slice(n *front.Node) (exp, bool) {
 		return exp{}, false
 	}
 	return ir.At(v, g.sliced.k).By(ir.Slices), true
+}
+
+// numberOf is the number of a place among the elements of its array, or of those behind its pointer.
+func numberOf(g *gen, n *front.Node) exp {
+	if i := g.where(n).index; !i.Zero() {
+		return i
+	}
+	return num(0)
 }
 
 // windowOf is the window that a place is in and its index there: a spread only if there is none that is better, and the
@@ -265,10 +340,7 @@ func (g *gen) windowOf(n *front.Node) (w *window, index exp, ok bool) {
 		if w = g.windows[p.Key]; !ok || w == nil {
 			return nil, exp{}, false
 		}
-		if index = g.where(n).index; index.Zero() {
-			index = num(0)
-		}
-		return w, index, true
+		return w, numberOf(g, n), true
 	}
 	e := g.index(p.Index)
 	if !w.first.Zero() {

@@ -68,6 +68,11 @@ func (o Options) dump(b *strings.Builder, n *front.Node) {
 	} else if i != nil {
 		of = o.Slices(n.R, i, made)
 	}
+	if i != nil && len(of.Slices) == 0 {
+		for _, r := range o.Runs(n.R, i, ChangesOf(n), made) {
+			say("run of %v", r.At)
+		}
+	}
 	for _, s := range of.Slices {
 		say("slice of elements %s%+d", i.Name, s.C)
 	}

@@ -120,7 +120,9 @@ func Root(n *front.Node) *front.Node {
 	}
 	if n.Op == front.Deref && n.L.Op == front.PtrAdd {
 		root := *n
-		root.L = n.L.L
+		for root.L.Op == front.PtrAdd {
+			root.L = root.L.L
+		}
 		return &root
 	}
 	return n
@@ -237,4 +239,98 @@ func (o Options) Counted(n *front.Node, made func(key string) bool) (*front.Sym,
 		return nil, &Sliced{}
 	}
 	return i, o.Slices(n.R, i, made)
+}
+
+// Run is a place in a loop whose next element is the next of its array, or behind its pointer, in each iteration.
+type Run struct {
+	Key string // the same for places that are the same
+	Place
+}
+
+// Runs are those of a body that goes by no slices, in a loop over i that changes what c says: places of spreads whose last index
+// is i and what stays the same, while all other indices stay. There are none if a loop stands in the body or a break leaves it.
+func (o Options) Runs(body *front.Node, i *front.Sym, c *Changes, made func(key string) bool) (all []Run) {
+	seen, inner := map[string]bool{}, false
+	Walk(body, func(n *front.Node) {
+		switch n.Op {
+		case front.For, front.Forall, front.While, front.Do, front.Break:
+			inner = true
+		}
+		p, ok := o.Spread(n)
+		if !ok || !made(p.Key) {
+			return
+		}
+		if w, ok := o.Window(n); ok && made(w.Key) {
+			return
+		}
+		key, ok := RunKey(n)
+		if !ok || seen[key] {
+			return
+		}
+		last, rest := n, []*front.Node(nil)
+		for last.Op == front.Index {
+			rest = append(rest, last.R)
+			last = last.L
+		}
+		if last.Op == front.Deref && last.L.Op == front.PtrAdd {
+			rest = append(rest, last.L.R)
+		}
+		for k, index := range rest {
+			if steps, ok := c.steps(index, i); !ok || steps != (k == 0) {
+				return
+			}
+		}
+		if len(rest) > 0 {
+			seen[key] = true
+			all = append(all, Run{key, p})
+		}
+	})
+	if inner {
+		return nil
+	}
+	return all
+}
+
+// RunKey is the key that a place has if it is one of Runs.
+func RunKey(n *front.Node) (key string, ok bool) {
+	for ; n.Op == front.Index; n = n.L {
+		text, ok := spell(n.R)
+		if !ok {
+			return "", false
+		}
+		key += "[" + text + "]"
+	}
+	switch {
+	case n.Op == front.Var:
+		return fmt.Sprintf("%s%p", key, n.Sym), true
+	case n.Op == front.Deref && n.L.Op == front.Var:
+		return fmt.Sprintf("%s*%p", key, n.L.Sym), true
+	case n.Op == front.Deref && n.L.Op == front.PtrAdd && n.L.L.Op == front.Var:
+		text, ok := spell(n.L.R)
+		return fmt.Sprintf("%s*%p+%s", key, n.L.L.Sym, text), ok
+	}
+	return "", false
+}
+
+// steps reports whether n, an index, goes up by one as i does, which it otherwise does not depend on, in a loop that changes what
+// c says. Sums that wrap around do neither.
+func (c *Changes) steps(n *front.Node, i *front.Sym) (steps, ok bool) {
+	if n.Op == front.Var && n.Sym == i {
+		return true, true
+	}
+	if !Uses(n, i) {
+		return false, c.Keep(n)
+	}
+	if n.Type.Unsigned || !n.Type.Integer() || n.Type.Size() < i.Type.Size() {
+		return false, false
+	}
+	switch n.Op {
+	case front.Add, front.Sub:
+		l, lok := c.steps(n.L, i)
+		r, rok := c.steps(n.R, i)
+		return l != r, lok && rok && !(l && r) && !(r && n.Op == front.Sub)
+	case front.Cast:
+		return c.steps(n.L, i)
+	}
+	return false, false
 }
