@@ -401,7 +401,7 @@ func TestTwoJobsOfMPICH(t *testing.T) {
 	testmain.Long(t)
 	needs(t, "mpich", "mpiexec.mpich")
 	s := newSite(t)
-	env := append(s.meeting(), "ARGON_JOIN_TIMEOUT=30s")
+	env := append(s.meeting(), "ARGON_JOIN_TIMEOUT=10s")
 	holder, err := net.Listen("tcp", strings.TrimPrefix(env[0], "ARGON_RENDEZVOUS="))
 	if err != nil {
 		t.Fatal(err)
