@@ -3,6 +3,7 @@
 // by a function, of which the loop knows nothing.
 #include <upc_relaxed.h>
 #include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #define N 24
@@ -18,6 +19,7 @@ shared [] int *shared dir[THREADS];
 shared int cyc[N * THREADS], grid[N][2 * THREADS];
 shared [BS] short parts[3 * BS * THREADS];
 shared [16] int big[48 * THREADS], sums[THREADS][48];
+shared [8] int square[8][8 * THREADS];
 static shared int *moving = &cyc[2];
 shared int wrong[THREADS], visits[THREADS];
 int bound = 17, plane;
@@ -254,6 +256,28 @@ static void runs(void) {
   upc_barrier;
 }
 
+static int find(int v) {
+  int i;
+  for (i = 0; i < (1L << 40); i++)
+    if (big[i] == v)
+      return i;
+  return -1;
+}
+
+/* Bounds that the counter does not reach, or reaches last; and a row and a column in one loop. */
+static void bounds(void) {
+  long k, sum = 0;
+  int j;
+  check(find(30) == 30 && find(48 * THREADS - 2) == 48 * THREADS - 2, 34);
+  for (k = LONG_MAX - 3; k < LONG_MAX; k++)
+    sum += big[k - (LONG_MAX - 3)];
+  check(sum == 3, 35);
+  for (j = 0; j < 8; j++)
+    sum += square[2][j] - square[j][2];
+  check(sum == 3, 36);
+  upc_barrier;
+}
+
 int main(void) {
   int i, bad = 0, seen = 0;
   blocks();
@@ -262,6 +286,7 @@ int main(void) {
   nested();
   spreads();
   runs();
+  bounds();
   upc_barrier;
   for (i = 0; i < THREADS; i++) {
     bad += wrong[i];

@@ -34,9 +34,12 @@ func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
 		g.windows[p.Key] = w
 	}
 	loop := g.capture(emit)
+	var ws []*window
 	for _, p := range made {
-		w := g.windows[p.Key]
+		ws = append(ws, g.windows[p.Key])
 		delete(g.windows, p.Key)
+	}
+	for _, w := range ws {
 		if loop.Uses(w.name) {
 			g.makeWindow(w)
 		}
@@ -122,7 +125,7 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi exp) {
 	of := g.look().Slices(n.R, i, g.made)
 	name, t := g.variable(i), g.goType(i.Type)
 	loop := func(to exp) *ir.Stmt {
-		return ir.Loop(nil, ir.Op(name, "<", ir.Convert(t, to)), ir.Update(name, "++"), g.capture(func() { g.inside(n.R) }))
+		return ir.Loop(nil, ir.Op(ir.Convert(goInt, name), "<", to), ir.Update(name, "++"), g.capture(func() { g.inside(n.R) }))
 	}
 	if len(of.Slices) == 0 || g.sliced != nil {
 		if runs := runsOf(g, n, i); len(runs) > 0 {
@@ -243,7 +246,7 @@ func strips(g *gen, n *front.Node, i *front.Sym, hi exp, runs []opt.Run, loop fu
 		stop := end
 		if !small {
 			stop = g.name()
-			g.emit(ir.Define(stop, ir.CallTo("min", end, ir.Op(at, "+", num(leastRun)))))
+			g.emit(ir.Define(stop, ir.Op(at, "+", ir.CallTo("min", ir.Op(end, "-", at), num(leastRun)))))
 		}
 		g.emit(loop(stop))
 	})))
