@@ -131,12 +131,13 @@ type Config struct {
 	Profile string
 
 	// Trace is a file that gets what all ranks do, message by message, for Perfetto; that of further jobs of the process
-	// gets .2, .3, .... "" means none. See docs/seeing.md. Equal on all ranks. Knob: gasrun -trace, ARGON_TRACE.
+	// gets .2, .3, .... "" means none. See docs/seeing.md. Equal on all ranks. Processes that gasrun
+	// starts take it from gasrun alone. Knob: gasrun -trace, ARGON_TRACE.
 	Trace string
 
 	// TraceLast, a time such as "5s", has the trace be what each rank has done in so long a time until it last did anything, up to 4 MiB of
 	// each rank. It is written when the job fails, or a report says where ranks wait, and Trace "" means argon-PID.pftrace
-	// then. "" means that all is written at once. Equal on all ranks. Knob: gasrun -trace-last, ARGON_TRACE_LAST.
+	// then. "" means that all is written at once. Equal on all ranks, and of gasrun as Trace is. Knob: gasrun -trace-last, ARGON_TRACE_LAST.
 	TraceLast string
 
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means

@@ -71,7 +71,7 @@ func (t *Team) Node() *Node { return t.n }
 // Must is [Node.Must] of the rank that has t.
 func (t *Team) Must(err error) { t.n.Must(err) }
 
-// Barrier is collective among the members: it waits until all have called it, which [Team.BarrierNotify] is not. What a
+// Barrier is collective among the members: it waits until all have called it. It does not match [Team.BarrierNotify]. What a
 // member did to memory before is visible to all members afterwards.
 func (t *Team) Barrier() error { return t.m.coll.Barrier() }
 

@@ -70,8 +70,11 @@ func (c *Config) openTrace() (*perfetto.File, error) {
 	if err != nil {
 		return nil, nil // which the job's start will tell
 	}
-	if launched && os.Getenv(jobenv.CtlFD) == "" {
-		return nil, errs.NotSupported("gas: ARGON_TRACE=%q (ARGON_TRACE_LAST=%q): ranks of several processes write to a file that gasrun begins: start them by gasrun -trace", c.Trace, c.TraceLast)
+	if launched && (os.Getenv(jobenv.CtlFD) == "" || os.Getenv(jobenv.Trace) == "") {
+		return nil, errs.NotSupported("gas: ARGON_TRACE=%q (ARGON_TRACE_LAST=%q): ranks of several processes write to a file that gasrun begins: start them by gasrun -trace or -trace-last, not by Config.Trace and TraceLast", c.Trace, c.TraceLast)
+	}
+	if launched {
+		last, _ = time.ParseDuration(os.Getenv(jobenv.TraceLast))
 	}
 	return perfetto.Open(c.Trace, launched || os.Getenv(jobenv.SimStatus) != "", last, c.Output) // gasrun begins and tells of those
 }

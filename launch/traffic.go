@@ -99,6 +99,9 @@ func (r *recording) start(o *options) error {
 		}
 		for _, h := range o.Hosts {
 			if !h.Here {
+				if v.flag == "-trace" && r.last != "" {
+					v.flag = "-trace-last"
+				}
 				return fmt.Errorf("%s: ranks on host %s cannot write to %s here: use it on hosts that are this machine (-hosts localhost:2,localhost:2)", v.flag, h.Name, v.file)
 			}
 		}

@@ -47,16 +47,13 @@ func diagnose(r *run) (forget func()) {
 		}
 		sys.Catch(d.sig, syscall.SIGQUIT, ask)
 		go func(sig <-chan os.Signal) {
+			told := -time.Second
 			for s := range sig {
-				if s == jobenv.ToldSignal {
-					d.mu.Lock()
-					for r := range d.runs {
-						r.told()
-					}
-					d.mu.Unlock()
+				if s == jobenv.ToldSignal { // which a shell sends, too, to go on with a job
+					told = awake.Now()
 					continue
 				}
-				answer(s == syscall.SIGQUIT)
+				answer(s == syscall.SIGQUIT, awake.Now()-told < time.Second)
 			}
 		}(d.sig)
 	}
@@ -77,13 +74,16 @@ func underGasrun() bool {
 	return joined.Load() && !foreign.Load() || os.Getenv(jobenv.SimStatus) != ""
 }
 
-// answer says where ranks wait, and ends the process if last is set.
-func answer(last bool) {
+// answer says where ranks wait, which is told if that is set, and ends the process if last is.
+func answer(last, told bool) {
 	d := &running
 	d.mu.Lock()
 	var out io.Writer = os.Stderr
 	for r := range d.runs {
 		out = r.cfg.Output
+		if told || last || !underGasrun() {
+			r.told()
+		}
 		all := r.answers()
 		if underGasrun() {
 			for i := range all {
@@ -91,7 +91,6 @@ func answer(last bool) {
 			}
 		}
 		if last || !underGasrun() {
-			r.told()
 			r.age(all)
 			report(out, "where each rank waits", all, len(r.eps), last)
 		}
@@ -112,12 +111,25 @@ func answer(last bool) {
 	os.Exit(jobenv.StatusQuit)
 }
 
+// toldTime is how long an answer waits for what ranks write because of it: the disk may be stuck.
+const toldTime = time.Second / 2
+
 // told tells ranks that a report says where they wait.
 func (r *run) told() {
-	for _, rank := range r.ranks {
-		if t, ok := rank.(Teller); ok {
-			t.Told()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, rank := range r.ranks {
+			if t, ok := rank.(Teller); ok {
+				t.Told()
+			}
 		}
+	}()
+	over, stop := awake.NewTimer(toldTime)
+	defer stop()
+	select {
+	case <-done:
+	case <-over:
 	}
 }
 

@@ -97,6 +97,8 @@ func (c *Member) name(k kind) string {
 		return c.names.Agree
 	case kindLeave:
 		return c.names.Leave
+	case kindBarrier | kindNB:
+		return "BarrierNB or BarrierNotify"
 	}
 	if k&kindNB != 0 {
 		return kindNames[k&^kindNB] + "NB"

@@ -48,6 +48,7 @@ func TestMismatch(t *testing.T) {
 		{"AllGatherV, in units of 8 bytes", func(c *Member) error { _, err := c.AllGatherV(8, b(8*c.rank)); return err }},
 		{"ExchangeV, in units of 8 bytes", func(c *Member) error { _, err := c.ExchangeV(8, make([][]byte, c.size)); return err }},
 		{"an agreement", func(c *Member) error { return c.Agree(b(8), sum) }},
+		{"Barrier", func(c *Member) error { return c.Barrier() }},
 		{bad, func(c *Member) error { _ = c.Broadcast(-1, nil); return nil }},
 	}
 	sizes := []int{2, 3, 4, 5}

@@ -231,16 +231,19 @@ func (j *job) tellStall(what string, all []where.Answer) {
 	what += " (-stall)"
 	j.tell(what, fewLines, all)
 	if !j.Stall.End {
-		j.recorded(j.AnswerGrace, func() {
-			if j.Last != "" {
-				j.log.printf("gasrun: what the ranks have done last is in %s (-trace-last)", j.Last)
-			}
-		})
+		j.recorded(j.AnswerGrace, j.nameLast)
 		return
 	}
 	cause, _ := where.Cause(all)
 	j.conclude(jobenv.StatusTimeout, errors.New(strings.TrimSuffix(what+": "+cause, ": ")))
 	j.terminate(syscall.SIGTERM)
+}
+
+// nameLast tells where ranks have written what they have done last, if they keep that.
+func (j *job) nameLast() {
+	if j.Last != "" {
+		j.log.printf("gasrun: what the ranks have done last is in %s (-trace-last)", j.Last)
+	}
 }
 
 // silence is what is known of process p, which has not answered.

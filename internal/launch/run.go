@@ -589,7 +589,7 @@ func (j *job) signal(sig syscall.Signal) {
 	case syscall.SIGUSR1:
 		if (j.question == nil || j.question.silent) && !j.ending {
 			j.rearm()
-			j.askAside(j.AnswerGrace, &question{head: "SIGUSR1", most: fewLines})
+			j.askAside(j.AnswerGrace, &question{head: "SIGUSR1", most: fewLines, then: j.nameLast})
 		}
 	case syscall.SIGQUIT:
 		if j.dump.begun {
