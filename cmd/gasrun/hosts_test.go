@@ -601,12 +601,12 @@ func TestHostsDeputyKilled(t *testing.T) {
 			if err := syscall.Kill(deputies(t, cmd)[1], syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
+			awaitEnd(t, all) // the guards are among them, which remove folders
 			r := await(t, cmd, &bytes.Buffer{}, stderr)
 			r.want(t, jobenv.StatusFailed)
 			if l := lastLine(r.stderr); !regexp.MustCompile(`^gasrun: host (localhost#2|b|user@b): .*(was killed by SIGKILL|status 137)`).MatchString(l) {
 				t.Errorf("the last line is %q\n%s", l, r.stderr)
 			}
-			awaitEnd(t, all)
 		})
 	}
 }
