@@ -83,10 +83,10 @@ func (g *gen) ahead(n *front.Node, a *opt.Ahead, by *share) {
 			}))
 		}
 		around = func(body func()) *ir.Stmt {
-			return ir.Loop(ir.Define(low, ir.Convert(goInt, name)), ir.Op(low, "<", end), ir.Update(low, "+=", num(aheadMost)), g.capture(func() {
-				g.emit(ir.Define(high, ir.CallTo("min", ir.Op(low, "+", num(aheadMost)), end)))
+			return ir.Loop(ir.Define(low, ir.Convert(goInt, name)), ir.Op(low, "<", end), nil, g.capture(func() {
+				g.emit(ir.Define(high, ir.Op(low, "+", ir.CallTo("min", ir.Op(end, "-", low), num(aheadMost))))) // end may be the last there is
 				body()
-				g.emit(set(high))
+				g.emit(set(high), ir.Set(low, high))
 			}))
 		}
 	} else {
