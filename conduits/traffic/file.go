@@ -5,11 +5,11 @@ import (
 	"errors"
 	"hash/crc32"
 	"os"
-	"strconv"
 	"sync"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // chunkBytes is how much a rank keeps before it writes; a chunk is written by one call, so that the
@@ -25,34 +25,17 @@ type output struct {
 	err  error
 }
 
-var recorded struct {
-	sync.Mutex
-	jobs int
-}
-
 // Record has eps, all endpoints of this process in a job, before they are attached, record their
 // traffic in file, which is there if launched says so. Further jobs of the process get file.2, .3, ...
 func Record(eps []conduits.Endpoint, file string, launched bool) ([]conduits.Endpoint, error) {
-	recorded.Lock()
-	recorded.jobs++
-	k := recorded.jobs
-	recorded.Unlock()
-	if k > 1 {
-		file += "." + strconv.Itoa(k)
-		launched = false
-	}
-	mode := os.O_WRONLY | os.O_APPEND
-	if !launched {
-		mode |= os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(file, mode, 0o666)
+	f, launched, err := sys.OpenForJob(file, launched)
 	if err == nil && !launched {
 		_, err = f.Write(Header(eps[0].Size(), eps[0].Conduit(), os.Args[0]))
 	}
 	if err != nil {
 		return nil, errs.Resource("traffic: recording (-record, ARGON_RECORD): %v", err)
 	}
-	to := &output{name: file, f: f, open: len(eps)}
+	to := &output{name: f.Name(), f: f, open: len(eps)}
 	l := make([]conduits.Endpoint, len(eps))
 	for i, ep := range eps {
 		l[i] = wrap(ep, to)

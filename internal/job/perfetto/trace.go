@@ -55,31 +55,11 @@ type File struct {
 	ranks []*Rank       // that keep something
 }
 
-var opened struct {
-	sync.Mutex
-	jobs map[string]int // by name
-}
-
 // Open opens the trace of a job, of which this process has all ranks, or gasrun has begun it. Further jobs of a process
 // get name.2, .3, ... What fails later say is told, once. If last is not 0, the file gets nothing but what ranks have done in so long a
 // time until Dump.
 func Open(name string, begun bool, last time.Duration, say io.Writer) (*File, error) {
-	opened.Lock()
-	if opened.jobs == nil {
-		opened.jobs = map[string]int{}
-	}
-	opened.jobs[name]++
-	k := opened.jobs[name]
-	opened.Unlock()
-	if k > 1 {
-		name += "." + strconv.Itoa(k)
-		begun = false
-	}
-	mode := os.O_RDWR | os.O_APPEND
-	if !begun {
-		mode |= os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(name, mode, 0o666)
+	f, begun, err := sys.OpenForJob(name, begun)
 	if err != nil {
 		return nil, errs.Resource("trace: %v (-trace, ARGON_TRACE)", err)
 	}
