@@ -28,9 +28,9 @@ type Seat struct {
 	rank, size int
 	limits     conduits.Limits
 	start      time.Time
-	failed     atomic.Pointer[conduits.PeerError]
-	over       chan struct{} // closed when failed is set
-	event      chan struct{} // holds one if there has been an event; see conduits.Transport
+	failed     *atomic.Pointer[conduits.PeerError] // of all ranks of a process: none hears that a rank has left before why
+	over       chan struct{}                       // closed after failed is set
+	event      chan struct{}                       // holds one if there has been an event; see conduits.Transport
 	job        control
 	heard      func(*conduits.PeerError) // Job.Failed; nil in one process
 
@@ -181,6 +181,11 @@ func (s *Seat) set(p *conduits.PeerError) {
 	if s.heard != nil {
 		s.heard(p)
 	}
+	s.fell()
+}
+
+// fell makes it known on this rank that the job has failed. Once.
+func (s *Seat) fell() {
 	close(s.over)
 	s.mu.Lock()
 	fall := s.fall
@@ -191,9 +196,9 @@ func (s *Seat) set(p *conduits.PeerError) {
 	s.Kick()
 }
 
-// newSeat is a Seat without its control.
-func newSeat(rank, size int, l conduits.Limits) *Seat {
-	return &Seat{rank: rank, size: size, limits: l, start: time.Now(), over: make(chan struct{}), event: make(chan struct{}, 1)}
+// newSeat is a Seat without its control; failed is for the failure.
+func newSeat(rank, size int, l conduits.Limits, failed *atomic.Pointer[conduits.PeerError]) *Seat {
+	return &Seat{rank: rank, size: size, limits: l, start: time.Now(), failed: failed, over: make(chan struct{}), event: make(chan struct{}, 1)}
 }
 
 // Seats are the places of a job whose ranks are in this process. name is the conduit's.
@@ -210,7 +215,7 @@ func Seats(name string, n int, c conduits.Config) ([]*Seat, error) {
 		sizes: meeting[conduits.Attached]{all: make([]conduits.Attached, n), met: make(chan struct{})},
 	}
 	for i := range n {
-		s := newSeat(i, n, limits)
+		s := newSeat(i, n, limits, &b.failed)
 		s.job, b.seats = place{b, s}, append(b.seats, s)
 	}
 	return b.seats, nil
@@ -218,10 +223,10 @@ func Seats(name string, n int, c conduits.Config) ([]*Seat, error) {
 
 // board is what the ranks of a process share.
 type board struct {
-	seats []*Seat
-	first sync.Mutex // held while a failure is told
-	cards meeting[[]byte]
-	sizes meeting[conduits.Attached]
+	seats  []*Seat
+	failed atomic.Pointer[conduits.PeerError]
+	cards  meeting[[]byte]
+	sizes  meeting[conduits.Attached]
 }
 
 // meeting is where each rank leaves a value and waits for those of all.
@@ -260,11 +265,11 @@ func (p place) attach(size uint64, rights segment.Rights) ([]conduits.Attached, 
 }
 
 func (p place) fail(rank int, err error) {
-	p.first.Lock()
-	defer p.first.Unlock()
-	f := &conduits.PeerError{Rank: rank, Err: err}
+	if !p.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: err}) {
+		return
+	}
 	for _, s := range p.seats {
-		s.set(f)
+		s.fell()
 	}
 }
 
@@ -350,7 +355,7 @@ func join(name string, j conduits.Job, c conduits.Config) (*member, error) {
 	if err != nil {
 		return nil, errs.Misstarted(err)
 	}
-	s := newSeat(j.Rank, j.Size, limits)
+	s := newSeat(j.Rank, j.Size, limits, new(atomic.Pointer[conduits.PeerError]))
 	m := &member{s: s, attached: make(chan struct{})}
 	s.job, s.heard = m, j.Failed
 	m.client, err = setup.Join(context.Background(), rendezvous.Hello{

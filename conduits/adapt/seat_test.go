@@ -12,8 +12,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// TestSeats: ranks that fail at once agree on the first failure, and are kicked once for it; the cards
-// and segments of all come to all.
+// TestSeats: ranks that fail at once agree on the first failure, and are kicked once for it, when all
+// ranks have it; the cards and segments of all come to all.
 func TestSeats(t *testing.T) {
 	const n = 5
 	seats, err := adapt.Seats("mine", n, conduits.Config{})
@@ -23,7 +23,14 @@ func TestSeats(t *testing.T) {
 	var kicks [n]int // each written by one failure, which all have seen when it is read
 	var all sync.WaitGroup
 	for i, s := range seats {
-		s.OnFailure(func() { kicks[i]++ })
+		s.OnFailure(func() {
+			kicks[i]++
+			for _, o := range seats {
+				if o.Err() == nil { // it would take a rank that ends because of the failure for one that has left
+					t.Errorf("rank %d has no failure when rank %d hears of it", o.Rank(), i)
+				}
+			}
+		})
 		all.Go(func() {
 			cards, err := s.Share(fmt.Append(nil, i))
 			if err != nil || !slices.EqualFunc(cards, []int{0, 1, 2, 3, 4}, func(c []byte, i int) bool { return string(c) == fmt.Sprint(i) }) {
