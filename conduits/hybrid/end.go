@@ -41,7 +41,8 @@ func (e *Endpoint) attachNear(c conduits.AttachConfig) error {
 
 // hear finds out whether the job has failed, has both conduits know, and says so.
 // The conduit between hosts comes first, for it has all ranks agree on which one has
-// failed.
+// failed. No goroutine of this rank says so before both know: it might end then, and others
+// would take it for one that has left of its own accord.
 func (e *Endpoint) hear() error {
 	if f := e.failed.Load(); f != nil {
 		return f
@@ -53,10 +54,9 @@ func (e *Endpoint) hear() error {
 	if !ok {
 		return nil
 	}
-	if e.failed.CompareAndSwap(nil, f) {
-		e.far.Blame(f.Rank, f.Err)
-		e.near.Blame(f.Rank, f.Err)
-	}
+	e.far.Blame(f.Rank, f.Err)
+	e.near.Blame(f.Rank, f.Err)
+	e.failed.CompareAndSwap(nil, f)
 	return e.failed.Load()
 }
 

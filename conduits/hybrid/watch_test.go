@@ -69,6 +69,27 @@ func (f *counted) Poll() int {
 // plain is one as it is.
 func plain(e *udp.Endpoint) conduits.FarEndpoint { return e }
 
+// blamedFar and blamedNear call before when they are told of a failure.
+type blamedFar struct {
+	*udp.Endpoint
+	before func()
+}
+
+func (f blamedFar) Blame(rank int, err error) {
+	f.before()
+	f.Endpoint.Blame(rank, err)
+}
+
+type blamedNear struct {
+	conduits.NearEndpoint
+	before func()
+}
+
+func (n blamedNear) Blame(rank int, err error) {
+	n.before()
+	n.NearEndpoint.Blame(rank, err)
+}
+
 // receiver calls a function, if any, for each message.
 type receiver func(m *conduits.Message)
 
@@ -436,5 +457,31 @@ func TestDiagnosis(t *testing.T) {
 		t.Errorf("%q", s)
 	}
 	attach(t, eps, nil)
+	leave(t, eps)
+}
+
+// TestHearOnce: no goroutine of a rank hears of a failure before both conduits know. It would leave, and its neighbours,
+// who have not heard, name it.
+func TestHearOnce(t *testing.T) {
+	var rank0 *Endpoint
+	told, early := 0, 0
+	before := func() {
+		told++
+		if rank0.failed.Load() != nil {
+			early++
+		}
+	}
+	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint { return blamedFar{e, before} })
+	rank0 = eps[0].(*Endpoint)
+	rank0.near = blamedNear{rank0.near, before}
+	attach(t, eps, nil)
+	eps[2].Fail(errors.New("broken"))
+	var p *conduits.PeerError
+	if err := rank0.Err(); !errors.As(err, &p) || p.Rank != 2 {
+		t.Errorf("rank 0 hears of %v, not of rank 2", err)
+	}
+	if told != 2 || early > 0 {
+		t.Errorf("%d conduits are told, %d of them when the rank has said that the job has failed; want 2 and 0", told, early)
+	}
 	leave(t, eps)
 }
