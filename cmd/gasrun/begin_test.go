@@ -64,9 +64,7 @@ func TestStartErrors(t *testing.T) {
 	testmain.Long(t)
 	dir := t.TempDir()
 	script, locked := filepath.Join(dir, "script"), filepath.Join(dir, "locked")
-	if err := os.WriteFile(script, []byte("#!/nonexistent/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testmain.Executable(t, script, "#!/nonexistent/sh\n")
 	if err := os.Mkdir(locked, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -500,9 +500,7 @@ func TestInterruptedBuild(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		t.Run(sys.SignalName(sig), func(t *testing.T) {
 			path := t.TempDir() // a go command that does not end
-			if err := os.WriteFile(filepath.Join(path, "go"), []byte("#!/bin/sh\necho building\nexec sleep 10000\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			testmain.Executable(t, filepath.Join(path, "go"), "#!/bin/sh\necho building\nexec sleep 10000\n")
 			cmd, _ := command(t, "-n", "2", "./testdata/hello")
 			cmd.Env = append(cmd.Env, "PATH="+path+":"+os.Getenv("PATH"))
 			r, w, err := os.Pipe()

@@ -34,11 +34,7 @@ const (
 // command.
 func fakeSSH(t *testing.T, body string) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "ssh")
-	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return testmain.Executable(t, filepath.Join(t.TempDir(), "ssh"), "#!/bin/sh\n"+body+"\n")
 }
 
 // onHosts are the ways to have two hosts.

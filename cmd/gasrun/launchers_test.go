@@ -125,8 +125,8 @@ func (s *site) line(text string) string {
 
 func (s *site) write(name, text string, mode os.FileMode) string {
 	s.t.Helper()
-	name = filepath.Join(s.dir, name)
-	if err := os.WriteFile(name, []byte(text), mode); err != nil {
+	name = testmain.Executable(s.t, filepath.Join(s.dir, name), text)
+	if err := os.Chmod(name, mode); err != nil {
 		s.t.Fatal(err)
 	}
 	return name
@@ -175,7 +175,7 @@ func (s *site) command(c *exec.Cmd, env ...string) result {
 // a file.
 func (s *site) daemon(name string, args ...string) (pid int) {
 	s.t.Helper()
-	log, err := os.Create(filepath.Join(s.dir, filepath.Base(name)+"."+strconv.Itoa(port(s.t))+".log"))
+	log, err := os.Create(filepath.Join(s.dir, filepath.Base(name)+"."+strconv.Itoa(testmain.Port(s.t))+".log"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -328,20 +328,9 @@ func TestSiteOfKilled(t *testing.T) {
 	}
 }
 
-// port is a free TCP port.
-func port(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // meeting is where the ranks of a job meet, for the environment.
 func (s *site) meeting() []string {
-	return []string{fmt.Sprintf("ARGON_RENDEZVOUS=127.0.0.1:%d", port(s.t)), "ARGON_JOB_KEY_FILE=" + s.dir + "/job.key"}
+	return []string{fmt.Sprintf("ARGON_RENDEZVOUS=127.0.0.1:%d", testmain.Port(s.t)), "ARGON_JOB_KEY_FILE=" + s.dir + "/job.key"}
 }
 
 // ready checks that so many ranks of the program have been there.
@@ -449,7 +438,7 @@ func (s *site) sshd() {
 			t.Fatalf("ssh-keygen: %v: %s", err, out)
 		}
 	}
-	at := port(t)
+	at := testmain.Port(t)
 	login := s.write("login.sh", fmt.Sprintf("#!/bin/sh\ncd %s; ARGONTEST_SITE=%[1]s; export ARGONTEST_SITE; exec sh -c \"$SSH_ORIGINAL_COMMAND\"\n", s.dir), 0o755)
 	conf := s.write("sshd_config", fmt.Sprintf(`Port %d
 ListenAddress 127.0.0.1
@@ -500,7 +489,7 @@ func TestSSHD(t *testing.T) {
 	for _, v := range []string{"PBS_NODEFILE", "LSB_DJOB_HOSTFILE"} {
 		s.run(v, s.line(v), "", v+"="+slots).ready(t, 4)
 	}
-	hand := strings.ReplaceAll(s.document("ARGON_RANK=1 ./prog"), "node1:7070", fmt.Sprintf("127.0.0.1:%d", port(t)))
+	hand := strings.ReplaceAll(s.document("ARGON_RANK=1 ./prog"), "node1:7070", fmt.Sprintf("127.0.0.1:%d", testmain.Port(t)))
 	s.run("hand", hand+"\nwait %1\n", "").ready(t, 2)
 	statuses(t, func(mode string) result { return s.run("hosts-"+mode, "gasrun -hosts nodea:2,nodeb ./prog "+mode, "") },
 		map[string]int{"status42": 42, "exit6": 6, "kill": 137})
@@ -518,7 +507,7 @@ func TestKubernetes(t *testing.T) {
 	file := s.write("key", key, 0o400)
 	var env []string
 	for _, m := range regexp.MustCompile(`- \{name: (ARGON_\w+), value: "?([^}"]*)"?\}`).FindAllStringSubmatch(string(text), -1) {
-		v := strings.NewReplacer("ring-0.ring:7070", fmt.Sprintf("127.0.0.1:%d", port(t)), "/var/run/argon/key", file).Replace(m[2])
+		v := strings.NewReplacer("ring-0.ring:7070", fmt.Sprintf("127.0.0.1:%d", testmain.Port(t)), "/var/run/argon/key", file).Replace(m[2])
 		env = append(env, m[1]+"="+v)
 	}
 	if len(env) != 4 || !strings.Contains(string(text), "- name: ARGON_JOBID ") {
@@ -574,7 +563,7 @@ SlurmdParameters=config_overrides
 NodeName=n1 NodeHostname=%[1]s NodeAddr=127.0.0.1 Port=%[5]d CPUs=32 RealMemory=100
 NodeName=n2 NodeHostname=%[1]s NodeAddr=127.0.0.1 Port=%[6]d CPUs=32 RealMemory=100
 PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
-`, name, port(t), me.Username, s.dir, port(t), port(t)), 0o644)
+`, name, testmain.Port(t), me.Username, s.dir, testmain.Port(t), testmain.Port(t)), 0o644)
 	s.env = append(s.env, "SLURM_CONF="+conf)
 	ctld, _ := exec.LookPath("slurmctld")
 	slurmd, _ := exec.LookPath("slurmd")
@@ -606,7 +595,7 @@ func TestSlurm(t *testing.T) {
 	s := newSite(t)
 	s.slurm()
 	// The nodes' names mean nothing to the resolver.
-	size := strings.NewReplacer("head -n 1)", "head -n 1 | sed s/^n1$/127.0.0.1/)", "--nodes=4 --ntasks-per-node=8", "--nodes=2 --ntasks-per-node=2", ":7070", fmt.Sprintf(":%d", port(t)), "-ppn 8", "-ppn 2")
+	size := strings.NewReplacer("head -n 1)", "head -n 1 | sed s/^n1$/127.0.0.1/)", "--nodes=4 --ntasks-per-node=8", "--nodes=2 --ntasks-per-node=2", ":7070", fmt.Sprintf(":%d", testmain.Port(t)), "-ppn 8", "-ppn 2")
 	batch := func(name, script string) {
 		t.Helper()
 		r := s.run("submit-"+name, "sbatch --wait -o out."+name+" "+s.write(name+".sbatch", script, 0o755), "")

@@ -18,6 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // errEnough is why contexts of these tests end.
@@ -123,7 +124,7 @@ func canceledJoining() {
 // TestContextJoining: Run returns when the context ends while ranks are
 // missing, and Join, when they have come, leaves nothing behind and fails the job.
 func TestContextJoining(t *testing.T) {
-	addr := freeAddr(t) // rank 0 listens there
+	addr := fmt.Sprintf("127.0.0.1:%d", testmain.Port(t)) // rank 0 listens there
 	key, err := jobkey.New().File()
 	if err != nil {
 		t.Fatal(err)

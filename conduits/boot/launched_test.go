@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -15,27 +13,14 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
-
-// freeAddr is an address at which nothing listens, of a port below those that the system gives out by itself.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if l, err := net.Listen("tcp", addr); err == nil {
-			l.Close()
-			return addr
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
 
 // ranks starts size processes that another launcher's variables tell their rank,
 // and whose rank 0 serves the rendezvous.
 func ranks(t *testing.T, program string, size int, rankVar, sizeVar string, env ...string) (cmds []*exec.Cmd, out []bytes.Buffer) {
 	t.Helper()
-	addr := freeAddr(t) // rank 0 listens there
+	addr := fmt.Sprintf("127.0.0.1:%d", testmain.Port(t)) // rank 0 listens there
 	out = make([]bytes.Buffer, size)
 	for r := range size {
 		c := testjob.Command(t, program, append(env, "ARGON_RENDEZVOUS="+addr,

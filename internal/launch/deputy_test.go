@@ -19,6 +19,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // A program is run from where it is only if no other user can exchange it.
@@ -154,10 +155,9 @@ func TestReach(t *testing.T) {
 			c.Close()
 		}
 	}()
-	gone := listen()
-	gone.Close()
+	gone := fmt.Sprintf("127.0.0.1:%d", testmain.Port(t))
 	d := &deputy{}
-	wrong := []string{rude.Addr().String(), other.Addr().String(), gone.Addr().String()}
+	wrong := []string{rude.Addr().String(), other.Addr().String(), gone}
 	d.task.Servers = append(wrong, ours.Addr().String())
 	if s, err := d.reach(key); err != nil || s != ours.Addr().String() {
 		t.Errorf("reaches %s, %v", s, err)

@@ -25,6 +25,7 @@ import (
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -739,9 +740,7 @@ func TestCannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := filepath.Join(dir, "broken")
-	if err := os.WriteFile(broken, []byte("\x7fELFnonsense"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testmain.Executable(t, broken, "\x7fELFnonsense")
 	for _, tc := range []struct {
 		name   string
 		config launch.Config

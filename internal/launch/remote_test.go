@@ -42,11 +42,7 @@ func (s *safe) String() string {
 // ssh is a script that stands for ssh: $1 is the host, $2 the command.
 func ssh(t *testing.T, body string) []string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "ssh")
-	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return []string{name}
+	return []string{testmain.Executable(t, filepath.Join(t.TempDir(), "ssh"), "#!/bin/sh\n"+body+"\n")}
 }
 
 const (

@@ -16,6 +16,7 @@ import (
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // kill ends a rank's connection as the end of its process does, in two ways.
@@ -497,7 +498,7 @@ func TestImpatient(t *testing.T) {
 // TestEarlyBird: a rank finds a service that comes later, and says why it did
 // not find one that never comes.
 func TestEarlyBird(t *testing.T) {
-	addr := net.JoinHostPort("127.0.0.1", freePort(t))
+	addr := fmt.Sprintf("127.0.0.1:%d", testmain.Port(t))
 	j := &job{t: t, addr: addr}
 	j.key = serve(t, ServerConfig{Size: 1}).key
 	got, tries := make(chan error, 1), make(chan struct{}, 1)

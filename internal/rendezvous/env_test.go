@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestFromEnv(t *testing.T) {
@@ -80,28 +80,12 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
-// freePort is a port where no process listens, as far as one can know. It is none of
-// those that the system gives to connections, and to listeners that ask for any:
-// one of them might get it before the test uses it.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		port := strconv.Itoa(10_000 + mathrand.IntN(20_000))
-		if l, err := net.Listen("tcp", ":"+port); err == nil {
-			l.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
-
 // TestServingRank: rank 0 serves, and stays until all others have left.
 func TestServingRank(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "localhost", "192.0.2.1"} { // the last one is not ours
 		t.Run(host, func(t *testing.T) {
 			const size = 4
-			port := freePort(t)
+			port := strconv.Itoa(testmain.Port(t))
 			s := Setup{Server: net.JoinHostPort(host, port), Key: jobkey.New(), Serve: true, Patience: limit, Linger: time.Hour, Logf: t.Logf}
 			others := s
 			if host == "192.0.2.1" {
@@ -171,7 +155,7 @@ func TestServingRankFails(t *testing.T) {
 		}, news{what: "left", rank: 0}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := Setup{Server: "127.0.0.1:" + freePort(t), Key: jobkey.New(), Serve: true, Linger: c.linger}
+			s := Setup{Server: fmt.Sprintf("127.0.0.1:%d", testmain.Port(t)), Key: jobkey.New(), Serve: true, Linger: c.linger}
 			e, ch := events(4)
 			var other *Client
 			joined := make(chan error, 1)
@@ -222,7 +206,7 @@ func TestServingRankRefused(t *testing.T) {
 	if !errors.Is(err, errs.ErrResource) || !strings.Contains(err.Error(), s.Server) || !strings.Contains(err.Error(), "ARGON_RENDEZVOUS_SERVE=0") {
 		t.Errorf("taken: %v", err)
 	}
-	s = Setup{Server: "127.0.0.1:" + freePort(t), Key: jobkey.New(), Serve: true}
+	s = Setup{Server: fmt.Sprintf("127.0.0.1:%d", testmain.Port(t)), Key: jobkey.New(), Serve: true}
 	growing(t, 200*time.Millisecond, func(d time.Duration) error {
 		s.Patience = d
 		_, err := s.Join(within(t), Hello{Rank: 0, Size: 3, Host: "h", Port: 1}, Events{})

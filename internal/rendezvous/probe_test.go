@@ -3,6 +3,7 @@ package rendezvous
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestProbe: a probe finds the job's service and leaves no trace; another
@@ -137,7 +139,7 @@ func TestJobNames(t *testing.T) {
 	}
 	key, sent := jobkey.New(), make(chan struct{}, 9)
 	logf := func(format string, args ...any) { sent <- struct{}{} }
-	s := Setup{Server: net.JoinHostPort("127.0.0.1", freePort(t)), Key: key, Job: "a", Serve: true, Patience: limit, Linger: limit, Logf: logf}
+	s := Setup{Server: fmt.Sprintf("127.0.0.1:%d", testmain.Port(t)), Key: key, Job: "a", Serve: true, Patience: limit, Linger: limit, Logf: logf}
 	c, err := s.Join(within(t), Hello{Size: 1, Host: "h", Port: 1}, Events{})
 	if err != nil {
 		t.Fatal(err)

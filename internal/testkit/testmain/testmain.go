@@ -27,6 +27,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -87,6 +89,34 @@ func Spend(d time.Duration) {
 	for start := sys.ProcessorTime(); sys.ProcessorTime()-start < d; {
 		runtime.Gosched()
 	}
+}
+
+// Port is a TCP port at which no process listens, as far as one can know. It is none of those that
+// the system gives to connections, and to listeners that ask for any: one of them might get it
+// before the test uses it.
+func Port(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		port := 10_000 + rand.IntN(20_000)
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+// Executable writes a script that the test is to run. No process that another goroutine starts
+// meanwhile inherits the file: what a process has open to write cannot be run (ETXTBSY).
+func Executable(t testing.TB, name, text string) string {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // Long skips a test that -short leaves out: it takes long, and what it notices others notice in
