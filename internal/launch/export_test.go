@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// Patiently has launchers of this process wait for the rank that is the cause of
-// another one's end for as long as it takes.
-func Patiently() { settleTime = time.Hour }
-
 // WithoutSubreaper has the kernel not know PR_SET_CHILD_SUBREAPER until undo.
 func WithoutSubreaper() (undo func()) {
 	was := setSubreaper

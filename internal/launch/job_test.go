@@ -35,7 +35,7 @@ var killJobs = flag.Int("killjobs", 10, "jobs of TestKillAtRandom")
 const never = time.Hour
 
 func TestMain(m *testing.M) {
-	launch.Patiently()
+	launch.SettleTime = time.Hour
 	testjob.Main(m, map[string]func(){
 		"ring":        ring,
 		"early":       early,

@@ -468,7 +468,7 @@ func (j *job) exited() bool {
 		j.ranks[r].early = false
 	}
 	if !j.ending && j.settle == nil {
-		j.settle = awake.After(min(max(j.KillGrace, 0), settleTime))
+		j.settle = awake.After(min(max(j.KillGrace, 0), SettleTime))
 	}
 	return true
 }
@@ -486,9 +486,9 @@ func (j *job) unfinished(r int) string {
 		"or by Close of its conduit's endpoint after a last barrier)"
 }
 
-// settleTime is how long a rank that is the cause of what another one has ended of
-// may take to end. Tests have more of it for slow machines.
-var settleTime = time.Second
+// SettleTime is how long a rank that is the cause of what another one has ended of
+// may take to end, at most Config.KillGrace. Tests have more of it for slow machines: a SIGTERM would come before its own end.
+var SettleTime = time.Second
 
 // fail notes that rank r has failed.
 func (j *job) fail(r int) {
@@ -508,7 +508,7 @@ func (j *job) fail(r int) {
 	if rk.follows && j.first == r && j.live > 0 && j.settle == nil {
 		// Some other rank is the cause and about to end; a SIGTERM now would
 		// hide how.
-		j.settle = awake.After(min(max(j.KillGrace, 0), settleTime))
+		j.settle = awake.After(min(max(j.KillGrace, 0), SettleTime))
 		return
 	}
 	if !rk.follows {

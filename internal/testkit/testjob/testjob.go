@@ -37,6 +37,7 @@ func Main(m *testing.M, programs map[string]func()) {
 	if name == "" {
 		registered = programs
 		launch.DefaultAskTime = time.Minute // jobs have Config.AnswerGrace, which tests may raise
+		launch.SettleTime = time.Minute     // and Config.KillGrace
 		os.Exit(testmain.Run(m))
 	}
 	p := programs[name]
