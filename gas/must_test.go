@@ -3,8 +3,10 @@ package gas
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/argon-go/argon/internal/conc"
@@ -45,12 +47,17 @@ func TestMust(t *testing.T) {
 		"a deferred": func(n *Node, p Ptr[int64]) { defer n.Must(nil); Must(Load(n, p)) },
 	} {
 		waited := error(nil)
+		var done atomic.Bool // a job that has failed gives no access to memory after a while
 		err := Run(Config{Ranks: 2, SegmentSize: 1 << 16}, func(n *Node) error {
 			p := Must(New[int64](n))
 			if n.Rank() == 0 {
 				op(n, p)
+				done.Store(true)
 				waited = n.Barrier()
 				return waited
+			}
+			for !done.Load() {
+				runtime.Gosched()
 			}
 			defer func() {
 				if v := recover(); v != nil {

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 	if ofCheck || os.Getenv(envMain) != "" || os.Getenv(launch.EnvGuard) != "" || os.Getenv(launch.EnvDeputy) != "" {
 		os.Unsetenv(envMain)
 		launch.DefaultAnswerGrace, launch.DefaultAskTime, launch.SettleTime = time.Minute, time.Minute, time.Minute
+		launch.DeathGrace = 10 * time.Second
 		main()
 		return
 	}

@@ -22,9 +22,9 @@ const (
 	freezePatience = 365 * 24 * time.Hour // for ranks in a debugger
 )
 
-// deathGrace is how long the rendezvous lets the launcher say how a rank ended
-// whose connection is gone.
-const deathGrace = 500 * time.Millisecond
+// DeathGrace is how long the rendezvous lets the launcher say how a rank ended
+// whose connection is gone. Tests have more of it for slow machines.
+var DeathGrace = 500 * time.Millisecond
 
 // An outfit has the files and variables that ranks of one host inherit.
 type outfit struct {
@@ -84,7 +84,7 @@ func serve(c *Config, key jobkey.Key, at string) (*rendezvous.Server, error) {
 		return nil, errs.Resource("launch: the rendezvous cannot listen: %v (-iface)", err)
 	}
 	sc := rendezvous.ServerConfig{
-		Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite,
+		Key: key, Size: c.Size, Patience: joinPatience, Grace: DeathGrace, Logf: c.logf, Rewrite: c.Rewrite,
 		Process: c.process,
 	}
 	if c.remark != nil {

@@ -38,6 +38,7 @@ func Main(m *testing.M, programs map[string]func()) {
 		registered = programs
 		launch.DefaultAskTime = time.Minute // jobs have Config.AnswerGrace, which tests may raise
 		launch.SettleTime = time.Minute     // and Config.KillGrace
+		launch.DeathGrace = 10 * time.Second
 		os.Exit(testmain.Run(m))
 	}
 	p := programs[name]
