@@ -90,15 +90,20 @@ func status(err error) int {
 // obey is called when the job that this process is a rank of has failed, if no
 // gasrun looks after it. The launcher then ends the other ranks by SIGTERM, and
 // srun would give the job the status 143 for those that die of it, so that the
-// process ends with the status of the job's failure.
+// process ends with the status of the job's failure. The rank that is the cause may be
+// slower than those which end because of it: it says then what it would have said.
 func obey(rank int, cause *conduits.PeerError) {
 	if signal.Ignored(syscall.SIGTERM) {
 		return
+	}
+	err := error(cause)
+	if cause.Rank == rank && !cause.Own {
+		err = cause.Err
 	}
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
 	go func() {
 		<-told
-		Exit(&RankError{Rank: rank, Err: cause})
+		Exit(&RankError{Rank: rank, Err: err})
 	}()
 }

@@ -128,11 +128,16 @@ func killed(r *rank) error {
 	return r.forever()
 }
 
-// status42 has rank 1 fail with status 42, rank 2 compute and rank 0 wait.
+// status42 has rank 1 fail with status 42, and on udp not end, rank 2 compute and rank 0 wait.
 func status42(r *rank) error {
 	switch r.Rank() {
 	case 1:
-		return errs.WithStatus(errors.New("no more ink"), 42)
+		err := errs.WithStatus(errors.New("no more ink"), 42)
+		if r.Conduit() != "udp" {
+			return err
+		}
+		r.Fail(err)
+		select {}
 	case 2:
 		select {}
 	}
