@@ -170,14 +170,6 @@ func Strxfrm(c *C, dst, src *int8, n uint64) uint64 {
 	return uint64(c.storeWithin(dst, n, text(src)))
 }
 
-// Ffs is ffs (POSIX).
-func Ffs(v int32) int32 {
-	if v == 0 {
-		return 0
-	}
-	return int32(bits.TrailingZeros32(uint32(v))) + 1
-}
-
 // Classify is fpclassify (C99, 7.12.3.1).
 func Classify(f float64) int32 {
 	switch {
@@ -320,3 +312,27 @@ func Room(c *C, mark unsafe.Pointer, size uint64) (top, p unsafe.Pointer) {
 	top = c.stack.top
 	return top, Alloca(c, size)
 }
+
+// Ones is __builtin_popcount and its kin (gcc).
+func Ones(v uint64) int32 { return int32(bits.OnesCount64(v)) }
+
+// Parity is __builtin_parity.
+func Parity(v uint64) int32 { return Ones(v) & 1 }
+
+// LeadingZeros is __builtin_clz of a word of so many bits.
+func LeadingZeros(v uint64, word int32) int32 { return int32(bits.LeadingZeros64(v)) - 64 + word }
+
+// TrailingZeros is __builtin_ctz.
+func TrailingZeros(v uint64) int32 { return int32(bits.TrailingZeros64(v)) }
+
+// FindFirst is ffs (POSIX) and its kin.
+func FindFirst(v int64) int32 { return int32(bits.TrailingZeros64(uint64(v))+1) % 65 }
+
+// Swap16 is __builtin_bswap16.
+func Swap16(v uint16) uint16 { return bits.ReverseBytes16(v) }
+
+// Swap32 is __builtin_bswap32.
+func Swap32(v uint32) uint32 { return bits.ReverseBytes32(v) }
+
+// Swap64 is __builtin_bswap64.
+func Swap64(v uint64) uint64 { return bits.ReverseBytes64(v) }

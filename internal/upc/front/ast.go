@@ -38,22 +38,23 @@ const (
 	PtrAdd  // pointer L plus R elements, of type long
 	PtrDiff // L - R, elements
 
-	Assign   // L = R
-	AssignOp // L = L Sub R in type Work; Sub is PtrAdd for pointers
-	IncDec   // L += I, the value before it if Post
-	Cond     // L ? R : C
-	Comma    // L, R
-	Call     // L(List)
-	Deref    // *L
-	Addr     // &L
-	Index    // L[R] of an array L
-	Member   // L.Field
-	Decay    // array or function L as a pointer
-	Cast     // L converted
-	Zero     // L = 0, of any type
-	Compound // the object L, a variable, initialised by List
-	SetStr   // char array L = Str
-	Room     // pointer L = R bytes of the stack, whose top variable C keeps
+	Assign     // L = R
+	AssignOp   // L = L Sub R in type Work; Sub is PtrAdd for pointers
+	IncDec     // L += I, the value before it if Post
+	Cond       // L ? R : C
+	Comma      // L, R
+	Call       // L(List)
+	Deref      // *L
+	Addr       // &L
+	Index      // L[R] of an array L
+	Member     // L.Field
+	Decay      // array or function L as a pointer
+	Cast       // L converted
+	Zero       // L = 0, of any type
+	Compound   // the object L, a variable, initialised by List
+	SetStr     // char array L = Str
+	Room       // pointer L = R bytes of the stack, whose top variable C keeps
+	Statements // List, and the value L behind it, if it has one
 
 	Block    // List
 	Decl     // Sym, then List as its initialisation
@@ -64,7 +65,7 @@ const (
 	For      // Init; L; C: R
 	Forall   // Init; L; C; Aff: R
 	Switch   // L, R
-	Case     // of I; R if it stands in another statement than the switch
+	Case     // of I, or of I to the number L; R if it stands in another statement than the switch
 	Default  //
 	Label    // Str
 	Goto     // Str

@@ -68,7 +68,9 @@ func preprocess(r *reporter, cfg *Config, name, src string) (toks []token, relin
 	predefined := []string{
 		"__STDC__=1", "__STDC_VERSION__=199901L", "__STDC_HOSTED__=1", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
 		"__x86_64__=1", "__linux__=1", "__UPC_COLLECTIVE__=1", "__UPC_TICK__=1",
-		"__builtin_expect(value, likely)=(value)",
+		"__builtin_expect(value, likely)=(value)", "__builtin_prefetch(...)=((void)0)", "__builtin_unreachable()=((void)0)", "__builtin_trap=__builtin_abort",
+		"__builtin_assume_aligned(p, ...)=((void *)(p))", "__builtin_offsetof(type, member)=((unsigned long)&((type *)0)->member)",
+		"__builtin_inf()=(1e308 * 10)", "__builtin_huge_val()=(1e308 * 10)", "__builtin_inff()=(1e30f * 1e30f)", "__builtin_huge_valf()=(1e30f * 1e30f)",
 		"__UPC_ATOMIC__=1", "__UPC_CASTABLE__=1", "__UPC_NB__=1", "__UPC_IO__=1", "UPC_MAX_BLOCK_SIZE=1048576",
 		"__inline=inline", "__inline__=inline", "__restrict=restrict", "__const=const", "__volatile__=volatile",
 		"__FUNCTION__=__func__",

@@ -63,6 +63,12 @@ func (n *Node) String() string {
 		return fmt.Sprintf("%v = %q", n.L, n.Str)
 	case Assign:
 		return fmt.Sprintf("%v = %v", n.L, n.R)
+	case Statements:
+		var b strings.Builder
+		for _, s := range n.List {
+			s.dump(&b, 0)
+		}
+		return "({ " + strings.ReplaceAll(b.String(), "\n", "; ") + n.L.String() + " })"
 	case Call, Compound:
 		var list []string
 		for _, a := range n.List {
@@ -128,7 +134,9 @@ func (n *Node) dump(b *strings.Builder, depth int) {
 		line("%s %v; %v; %v", word, n.L, n.C, n.Aff)
 		body(n.R)
 	case Case:
-		line("case %d", n.I)
+		if line("case %d", n.I); n.L != nil {
+			line("... %v", n.L)
+		}
 	case Label, Goto, Barrier:
 		line("%s %v", n.Str, n.L)
 		body(n.R)

@@ -393,6 +393,77 @@ func variableArgument(p *parser) *Node {
 	return p.deref(p.castTo(list, pointerTo(t), at), at)
 }
 
+// statements reads gcc's ({ ... }), whose parenthesis is read: statements, of which the last is the value if it is an expression.
+func statements(p *parser, at Pos) *Node {
+	if p.fn == nil {
+		p.fatalf(at, "braced-group within expression allowed only inside a function")
+	}
+	before, loops, switches, heads := p.before, p.loops, p.switches, p.heads
+	p.before, p.loops, p.switches = nil, 0, nil
+	p.heads++ // setjmp has no place to return to
+	p.braced++
+	n := p.block(true)
+	p.braced--
+	p.before, p.loops, p.switches, p.heads = before, loops, switches, heads
+	p.expect(")")
+	n.Op, n.Pos, n.Type = Statements, at, tyVoid
+	if k := len(n.List) - 1; k >= 0 && n.List[k].Op == Expr {
+		n.L = p.value(n.List[k].L)
+		n.List, n.Type = n.List[:k], n.L.Type.plain()
+	}
+	if len(p.flat) > 0 {
+		n.List = (&flattener{p: p, cases: map[*Node]*LabelInfo{}}).list(n.List)
+	}
+	return n
+}
+
+// builtin reads what begins with a name that gcc has by itself.
+func builtin(p *parser) *Node {
+	t := p.next()
+	name := strings.TrimPrefix(t.text, "__builtin_")
+	switch name {
+	case "constant_p", "types_compatible_p", "choose_expr":
+		p.expect("(")
+		defer p.expect(")")
+	}
+	switch name {
+	case "constant_p":
+		n := p.assignment()
+		return number(truth(n.Op == Num || n.Op == FNum || n.Op == Str), tyInt, t.pos)
+	case "types_compatible_p":
+		a := p.typeName().plain()
+		p.expect(",")
+		b := p.typeName().plain()
+		return number(truth(same(a, b)), tyInt, t.pos)
+	case "choose_expr":
+		chosen := p.constant("first argument to '__builtin_choose_expr' not a constant") != 0
+		p.expect(",")
+		a := p.assignment()
+		p.expect(",")
+		b := p.assignment()
+		if chosen {
+			return a
+		}
+		return b
+	}
+	l := prototypes()[t.text]
+	if l == nil {
+		l = prototypes()[name]
+	}
+	if l == nil || l.Storage != Function {
+		p.fatalf(t.pos, "not supported: '%s'", t.text)
+	}
+	s := p.scopes[0].syms[l.Name]
+	if s == nil {
+		s = &Sym{Name: l.Name, Pos: l.Pos, Type: l.Type, Storage: Function, Header: true}
+		save := p.scopes
+		p.scopes = p.scopes[:1]
+		s = p.declare(s)
+		p.scopes = save
+	}
+	return p.variable(s, t.pos)
+}
+
 // generic reads _Generic (C11 6.5.1.1): the expression for the type of another.
 func generic(p *parser) *Node {
 	at := p.next().pos
@@ -492,7 +563,7 @@ func (p *parser) primary() *Node {
 		if t.text == "(" {
 			p.i++
 			if p.at("{") {
-				p.fatalf(t.pos, "not supported: statements in expressions")
+				return statements(p, t.pos)
 			}
 			n := p.expression()
 			p.expect(")")
@@ -518,6 +589,9 @@ func (p *parser) primary() *Node {
 		}
 		if keywords[t.text] {
 			break
+		}
+		if strings.HasPrefix(t.text, "__builtin_") {
+			return builtin(p)
 		}
 		p.i++
 		s := p.find(t.text)

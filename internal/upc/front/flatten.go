@@ -280,7 +280,7 @@ func (f *flattener) choose(n *Node) []*Node {
 			target = l
 			continue
 		}
-		to.List = append(to.List, &Node{Op: Case, Pos: n.Pos, I: c.I}, jumpTo(l, n.Pos))
+		to.List = append(to.List, &Node{Op: Case, Pos: n.Pos, I: c.I, L: c.L}, jumpTo(l, n.Pos))
 	}
 	to.List = append(to.List, d, jumpTo(target, n.Pos))
 	out := []*Node{{Op: Switch, Pos: n.Pos, L: n.L, R: to, List: n.List}}

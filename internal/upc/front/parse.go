@@ -84,6 +84,7 @@ type parser struct {
 	flat       map[*Node]bool // statements of the function that something jumps into
 	loops      int
 	switches   []jump
+	braced     int // statements in expressions around the one that is read
 	heads      int // loops whose head, and &&, ||, ? and commas whose further operands are being read
 	foralls    []*Node
 	longDouble bool            // the file has been warned of it
@@ -193,7 +194,7 @@ func init() {
 		"extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
 		"short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
 		"volatile", "while", "_Bool", "_Complex", "_Imaginary", "_Alignas", "_Alignof", "_Generic", "_Noreturn", "_Static_assert", "_Thread_local",
-		"__alignof__", "__attribute__", "__extension__", "__thread", "__typeof__", "__typeof", "typeof",
+		"__alignof__", "__attribute__", "__auto_type", "__extension__", "__thread", "__typeof__", "__typeof", "typeof",
 		"MYTHREAD", "THREADS", "UPC_MAX_BLOCK_SIZE", "relaxed", "shared", "strict", "upc_barrier", "upc_blocksizeof",
 		"upc_elemsizeof", "upc_fence", "upc_forall", "upc_localsizeof", "upc_notify", "upc_wait",
 	} {
@@ -243,7 +244,7 @@ func (p *parser) startsType(t token) bool {
 	case "char", "const", "double", "enum", "extern", "float", "inline", "int", "long", "register", "auto",
 		"short", "signed", "static", "struct", "typedef", "union", "unsigned", "void", "volatile", "restrict",
 		"_Bool", "_Complex", "_Imaginary", "relaxed", "shared", "strict", "__attribute__", "__extension__",
-		"_Alignas", "_Noreturn", "__thread", "_Thread_local", "_Static_assert", "__typeof__", "__typeof", "typeof":
+		"_Alignas", "_Noreturn", "__thread", "_Thread_local", "_Static_assert", "__typeof__", "__typeof", "typeof", "__auto_type":
 		return true
 	}
 	return p.typedef(t) != nil
@@ -417,11 +418,15 @@ func (p *parser) declspecs(classes bool) specs {
 		case "enum":
 			base = p.enum()
 			continue
-		case "__typeof__", "__typeof", "typeof":
+		case "__typeof__", "__typeof", "typeof", "__auto_type":
 			if base != nil || words {
 				p.errorf(t.pos, "two or more data types in declaration specifiers")
 			}
-			base = typeOf(p)
+			if base = tyInt; t.text != "__auto_type" {
+				base = typeOf(p)
+			} else if p.i++; p.fn != nil {
+				base = initialType(p)
+			}
 			continue
 		default:
 			d := p.typedef(t)
@@ -459,7 +464,19 @@ func typeOf(p *parser) *Type {
 	if n.Op == Var {
 		n.Sym.Reads--
 	}
+	if n.Type.IsShared() && n.Type.Kind != Array {
+		return n.Type.plain() // a variable for the value of a shared object is private
+	}
 	return n.Type
+}
+
+// initialType is the type of gcc's __auto_type: that of the variable's initialiser, which is read again.
+func initialType(p *parser) *Type {
+	at, before := p.i, p.before
+	defer func() { p.i, p.before = at, before }()
+	p.name()
+	p.expect("=")
+	return p.value(p.assignment()).Type.plain()
 }
 
 // basic is the type that the words of count are.

@@ -148,7 +148,9 @@ func (p *parser) statement() *Node {
 	case "break":
 		p.i++
 		n.Op = Break
-		if p.loops == 0 && len(p.switches) == 0 {
+		if p.loops == 0 && len(p.switches) == 0 && p.braced > 0 {
+			p.errorf(t.pos, "not supported: break out of statements in an expression")
+		} else if p.loops == 0 && len(p.switches) == 0 {
 			p.errorf(t.pos, "break statement not within loop or switch")
 		}
 		if len(p.foralls) > 0 && p.leaves == 0 {
@@ -159,7 +161,9 @@ func (p *parser) statement() *Node {
 	case "continue":
 		p.i++
 		n.Op = Continue
-		if p.loops == 0 {
+		if p.loops == 0 && p.braced > 0 {
+			p.errorf(t.pos, "not supported: continue out of statements in an expression")
+		} else if p.loops == 0 {
 			p.errorf(t.pos, "continue statement not within a loop")
 		}
 		p.expect(";")
@@ -193,7 +197,9 @@ func (p *parser) statement() *Node {
 		return n
 	}
 	if !keywords[t.text] && p.after().is(":") {
-		p.i += 2
+		if p.i += 2; p.braced > 0 {
+			p.fatalf(t.pos, "not supported: label '%s' in statements in an expression", t.text)
+		}
 		l := p.labels[t.text]
 		if l == nil {
 			l = &LabelInfo{Name: t.text}
@@ -242,11 +248,18 @@ func (p *parser) caseLabel() *Node {
 	if t.text == "case" {
 		n.Op = Case
 		n.I = wrap(p.constant("case label does not reduce to an integer constant"), s.n.L.Type)
+		if p.accept("...") { // gcc's
+			n.L = number(p.constant("case label does not reduce to an integer constant"), s.n.L.Type, t.pos)
+			if _, to := n.bounds(); fold("<", to, n.I, n.L.Type.Unsigned) != 0 {
+				p.warnf(t.pos, "empty range specified")
+			}
+		}
 	}
 	p.expect(":")
 	enters(p, s, modified(p), t.pos, "switch jumps")
 	for _, o := range s.n.List {
-		if o.Op == n.Op && o.I == n.I {
+		_, last := o.bounds()
+		if _, to := n.bounds(); o.Op == n.Op && (n.Op == Default || fold("<=", o.I, to, s.n.L.Type.Unsigned)&fold("<=", n.I, last, s.n.L.Type.Unsigned) != 0) {
 			if n.Op == Default {
 				p.errorf(t.pos, "multiple default labels in one switch").note(o.Pos, "this is the first default label")
 			} else {
@@ -261,6 +274,14 @@ func (p *parser) caseLabel() *Node {
 		}
 	}
 	return n
+}
+
+// bounds are the least and the greatest value of a case.
+func (n *Node) bounds() (from, to int64) {
+	if n.L != nil {
+		return n.I, n.L.I
+	}
+	return n.I, n.I
 }
 
 // behind reads the statement behind a label.

@@ -66,7 +66,7 @@ func repeatable(p *parser, t *Type, at Pos) {
 			return false
 		}
 		switch n.Op {
-		case Call, Assign, AssignOp, IncDec:
+		case Call, Assign, AssignOp, IncDec, Statements:
 			return true
 		}
 		return effects(n.L) || effects(n.R) || effects(n.C) || slices.ContainsFunc(n.List, effects)

@@ -157,6 +157,12 @@ func (g *gen) discard(n *front.Node) {
 	case front.Comma:
 		g.discard(n.L)
 		g.discard(n.R)
+	case front.Statements:
+		g.emit(ir.Inside(g.capture(func() {
+			if ends, _ := g.block(n); !ends && n.L != nil {
+				g.discard(n.L)
+			}
+		})))
 	case front.Call:
 		g.perform(n)
 	case front.Zero:
@@ -748,6 +754,18 @@ func (g *gen) expr(n *front.Node) exp {
 		return g.expr(n.R)
 	case front.Cond:
 		return g.conditional(n)
+	case front.Statements:
+		if n.Type.Kind == front.Void {
+			g.discard(n)
+			return exp{}
+		}
+		v := g.temp(g.goType(n.Type), exp{})
+		g.emit(ir.Inside(g.capture(func() {
+			if ends, _ := g.block(n); !ends {
+				g.emit(ir.Set(v, g.expr(n.L)))
+			}
+		})))
+		return v
 	case front.Call:
 		if n.Type.Kind == front.Void {
 			g.perform(n)

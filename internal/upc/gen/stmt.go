@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
@@ -599,7 +600,10 @@ func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
 	count := 0
 	g.breaks = append(g.breaks, &count)
 	defer func() { g.breaks = g.breaks[:len(g.breaks)-1] }()
-	sw := &ir.Stmt{Kind: ir.Switch, R: []exp{g.typed(n.L)}}
+	sw, tag := &ir.Stmt{Kind: ir.Switch, R: []exp{g.typed(n.L)}}, exp{}
+	if slices.ContainsFunc(n.List, func(c *front.Node) bool { return c.L != nil }) { // a range
+		tag, sw.R = g.temp(g.goType(n.L.Type), sw.R[0]), nil
+	}
 	var all ir.Block
 	for _, s := range n.R.List {
 		if s.Op == front.Decl && g.hoist == nil && !opt.OnStack(s.Sym) {
@@ -621,8 +625,12 @@ func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
 			sw.Body = append(sw.Body, g.capture(func() { g.comment(list[i].Pos) })...)
 			if list[i].Op == front.Default {
 				def = true
+			} else if v := number(list[i].I, n.L.Type); tag.Zero() {
+				c.R = append(c.R, v)
+			} else if last := list[i].L; last == nil {
+				c.R = append(c.R, ir.Op(tag, "==", v))
 			} else {
-				c.R = append(c.R, number(list[i].I, n.L.Type))
+				c.R = append(c.R, ir.Op(ir.Op(tag, ">=", v), "&&", ir.Op(tag, "<=", number(last.I, n.L.Type))))
 			}
 		}
 		if def {
