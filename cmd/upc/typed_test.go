@@ -29,7 +29,7 @@ func newTyping(t *testing.T) *typing {
 	if testing.Short() {
 		t.Skip("builds package rt")
 	}
-	c := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", module+"/upc/rt", module+"/upc/libc")
+	c := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", module+"/upc/rt", module+"/upc/libc", "math/cmplx")
 	out, err := c.Output()
 	if err != nil {
 		t.Fatal(err)

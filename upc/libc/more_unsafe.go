@@ -336,3 +336,23 @@ func Swap32(v uint32) uint32 { return bits.ReverseBytes32(v) }
 
 // Swap64 is __builtin_bswap64.
 func Swap64(v uint64) uint64 { return bits.ReverseBytes64(v) }
+
+// Complex is re + im i: no constant, which Go would compute without signs of zeros, and refuse to divide by zero.
+func Complex(re, im float64) complex128 { return complex(re, im) }
+
+// Scale is z times x.
+func Scale(z complex128, x float64) complex128 { return complex(real(z)*x, imag(z)*x) }
+
+// Unscale is z divided by x.
+func Unscale(z complex128, x float64) complex128 { return complex(real(z)/x, imag(z)/x) }
+
+// Shift is z plus x.
+func Shift(z complex128, x float64) complex128 { return complex(real(z)+x, imag(z)) }
+
+// Cproj is cproj (C99, 7.3.9.4).
+func Cproj(z complex128) complex128 {
+	if math.IsInf(real(z), 0) || math.IsInf(imag(z), 0) {
+		return complex(math.Inf(1), math.Copysign(0, imag(z)))
+	}
+	return z
+}

@@ -51,6 +51,7 @@ const (
 	Decay      // array or function L as a pointer
 	Cast       // L converted
 	Zero       // L = 0, of any type
+	Complex    // L + R i, of its parts
 	Compound   // the object L, a variable, initialised by List
 	SetStr     // char array L = Str
 	Room       // pointer L = R bytes of the stack, whose top variable C keeps

@@ -179,6 +179,12 @@ func cast(n *Node, t *Type) *Node {
 		return n
 	}
 	switch {
+	case n.Op == Complex && t.Complex():
+		return complexOf(cast(n.L, t.part()), cast(n.R, t.part()), t)
+	case t.Complex() && n.Type.Arithmetic():
+		return complexOf(cast(n, t.part()), fnumber(0, t.part(), n.Pos), t)
+	case n.Type.Complex() && t.Kind != Bool && t.Kind != n.Type.part().Kind && t.Arithmetic():
+		return cast(cast(n, n.Type.part()), t)
 	case n.Op == Num && t.Integer():
 		if n.Type.Integer() {
 			return number(n.I, t, n.Pos)
@@ -207,6 +213,14 @@ func cast(n *Node, t *Type) *Node {
 	return &Node{Op: Cast, Pos: n.Pos, Type: t, L: n}
 }
 
+// complexOf is l + r i, of type t.
+func complexOf(l, r *Node, t *Type) *Node { return &Node{Op: Complex, Pos: l.Pos, Type: t, L: l, R: r} }
+
+// Real reports whether n, of a complex type, is a real number, and which.
+func (n *Node) Real() (*Node, bool) {
+	return n.L, n.Op == Complex && n.R.Op == FNum && n.R.F == 0
+}
+
 func fnumber(f float64, t *Type, at Pos) *Node {
 	if t.Kind == Float {
 		f = float64(float32(f))
@@ -229,6 +243,12 @@ func usual(a, b *Node) (*Node, *Node) {
 }
 
 func usualType(a, b *Type) *Type {
+	if a.Complex() || b.Complex() {
+		if a.Kind == DoubleComplex || b.Kind == DoubleComplex || a.Kind == Double || b.Kind == Double {
+			return &Type{Kind: DoubleComplex}
+		}
+		return &Type{Kind: FloatComplex}
+	}
 	if a.Kind == Double || b.Kind == Double {
 		return tyDouble
 	}
@@ -273,7 +293,7 @@ func (c *checker) convert(n *Node, t *Type, at Pos, what string) *Node {
 	switch {
 	case bad(n) || t.Kind == broken:
 		return n
-	case t.Arithmetic() && from.Arithmetic():
+	case t.Number() && from.Number():
 		return cast(n, t)
 	case t.Kind == Bool && from.Kind == Pointer:
 		return cast(n, t)
@@ -405,7 +425,7 @@ func (c *checker) assignOp(l, r *Node, op Op, t token) *Node {
 			n.R = c.negate(n.R, t.pos)
 		}
 		n.Sub, n.Work = PtrAdd, lt
-	case !lt.Arithmetic() || !r.Type.Arithmetic(), (op >= Mod && op <= Shr) && (lt.Floating() || r.Type.Floating()):
+	case !lt.Number() || !r.Type.Number(), (op >= Mod && op <= Shr) && (!lt.Integer() || !r.Type.Integer()):
 		c.errorf(t.pos, "invalid operands to binary %s (have '%v' and '%v')", strings.TrimSuffix(t.text, "="), lt, r.Type.plain())
 		return c.broken(t.pos)
 	case op == Shl || op == Shr:
@@ -502,7 +522,7 @@ func (c *checker) choose(cond, a, b *Node, at Pos) *Node {
 	var t *Type
 	lt, rt := a.Type.plain(), b.Type.plain()
 	switch {
-	case lt.Arithmetic() && rt.Arithmetic():
+	case lt.Number() && rt.Number():
 		t = usualType(lt, rt)
 		if lt.Kind < Int && lt.Kind == rt.Kind && lt.Unsigned == rt.Unsigned {
 			t = tyInt
@@ -561,14 +581,14 @@ func (c *checker) operands(n *Node, text string) bool {
 		if lt.Kind == Pointer || rt.Kind == Pointer {
 			return c.comparePointers(n, text)
 		}
-		fits = lt.Arithmetic() && rt.Arithmetic()
+		fits = lt.Arithmetic() && rt.Arithmetic() || n.Op <= Ne && lt.Number() && rt.Number()
 	case Add, Sub:
 		if lt.Kind == Pointer && (rt.Integer() || n.Op == Sub && rt.Kind == Pointer) || n.Op == Add && lt.Integer() && rt.Kind == Pointer {
 			return c.pointerSum(n, text)
 		}
-		fits = lt.Arithmetic() && rt.Arithmetic()
+		fits = lt.Number() && rt.Number()
 	case Mul, Div:
-		fits = lt.Arithmetic() && rt.Arithmetic()
+		fits = lt.Number() && rt.Number()
 	}
 	if !fits {
 		return c.invalid(n, text)
@@ -731,7 +751,7 @@ func (c *checker) incdec(n *Node, d int64, post bool, at Pos) *Node {
 		return c.broken(at)
 	}
 	t := n.Type.plain()
-	if !t.Scalar() {
+	if !t.Scalar() || t.Complex() {
 		c.errorf(at, "wrong type argument to increment")
 		return c.broken(at)
 	}
@@ -818,7 +838,7 @@ func (c *checker) arguments(f *Node, args []*Node, name string, at Pos) *Node {
 				a = cast(a, tyDouble)
 			}
 			switch {
-			case !a.Type.Scalar():
+			case !a.Type.Scalar() || a.Type.Complex():
 				c.errorf(a.Pos, "not supported: a '%v' as a variable argument", a.Type.plain())
 			case a.Type.ToShared() && !sharedToo(i-len(t.Params)):
 				c.errorf(a.Pos, "passing argument %d of %s from pointer-to-shared '%v' to private pointer without a cast", i+1, name, a.Type.plain())
@@ -845,7 +865,7 @@ func declared(f *Node) (p Pos) {
 func Converted(n *Node, t *Type) (*Node, bool) {
 	from := n.Type.plain()
 	switch {
-	case t.Arithmetic() && from.Arithmetic(), null(n) && t.Kind == Pointer, t.Kind == Pointer && from.Integer() && !t.ToShared():
+	case t.Number() && from.Number(), null(n) && t.Kind == Pointer, t.Kind == Pointer && from.Integer() && !t.ToShared():
 	case t.Kind == Pointer && from.Kind == Pointer:
 		if t.ToShared() != from.ToShared() {
 			return nil, false
@@ -899,7 +919,7 @@ func (c *checker) castTo(n *Node, t *Type, at Pos) *Node {
 	t = t.plain()
 	switch {
 	case t.Kind == Void:
-	case t.Arithmetic() && from.Arithmetic():
+	case t.Number() && from.Number():
 	case t.Kind == Pointer && from.Kind == Pointer:
 		if t.ToShared() && !from.ToShared() && !null(n) {
 			c.errorf(at, "a private pointer '%v' does not convert to pointer-to-shared '%v'", from, t)
@@ -967,7 +987,7 @@ func (c *checker) signed(text string, n *Node, at Pos) *Node {
 		}
 		return &Node{Op: Not, Pos: at, Type: tyInt, L: n}
 	}
-	if !n.Type.Arithmetic() || text == "~" && !n.Type.Integer() {
+	if !n.Type.Number() || text == "~" && !n.Type.Integer() {
 		c.errorf(at, "wrong type argument to unary %s", map[string]string{"+": "plus", "-": "minus", "~": "bit-complement"}[text])
 		return c.broken(at)
 	}

@@ -73,7 +73,7 @@ func preprocess(r *reporter, cfg *Config, name, src string) (toks []token, relin
 		"__builtin_inf()=(1e308 * 10)", "__builtin_huge_val()=(1e308 * 10)", "__builtin_inff()=(1e30f * 1e30f)", "__builtin_huge_valf()=(1e30f * 1e30f)",
 		"__UPC_ATOMIC__=1", "__UPC_CASTABLE__=1", "__UPC_NB__=1", "__UPC_IO__=1", "UPC_MAX_BLOCK_SIZE=1048576",
 		"__inline=inline", "__inline__=inline", "__restrict=restrict", "__const=const", "__volatile__=volatile",
-		"__FUNCTION__=__func__",
+		"__FUNCTION__=__func__", "__complex__=_Complex", "__real=__real__", "__imag=__imag__",
 		`__DATE__="Jan  1 1970"`, `__TIME__="00:00:00"`, // not the day of the translation: C99 6.10.8p1 lets them be any
 	}
 	if cfg.Threads > 0 {

@@ -17,7 +17,7 @@
 // Statements that a goto or a case label leads into, past the head of a loop or into a block, are
 // labels and gotos of the block around them in the tree (flatten.go).
 //
-// Refused are complex numbers. A long double is a double.
+// A long double is a double.
 //
 // Of what UPC leaves undefined and a compiler can see, a file has warnings (Unit.Warnings).
 package front

@@ -10,7 +10,7 @@ import (
 var opNames = map[Op]string{
 	Add: "+", Sub: "-", Mul: "*", Div: "/", Mod: "%", And: "&", Or: "|", Xor: "^", Shl: "<<", Shr: ">>", Neg: "-", BitNot: "~",
 	Eq: "==", Ne: "!=", Lt: "<", Le: "<=", Gt: ">", Ge: ">=", LAnd: "&&", LOr: "||", Not: "!", PtrAdd: "+>", PtrDiff: "<-", Assign: "=", Comma: ",",
-	Deref: "*", Addr: "&", While: "while", Do: "do", Switch: "switch", Break: "break", Continue: "continue", Empty: ";", Fence: "upc_fence", Default: "default",
+	Complex: "+i", Deref: "*", Addr: "&", While: "while", Do: "do", Switch: "switch", Break: "break", Continue: "continue", Empty: ";", Fence: "upc_fence", Default: "default",
 }
 
 // String is an expression as C has it, with what the tree makes explicit: conversions are calls of their type, [] is

@@ -170,6 +170,9 @@ func (p *parser) unary() *Node {
 	case "*":
 		p.i++
 		return p.deref(p.value(p.castExpr()), t.pos)
+	case "__real__", "__imag__":
+		p.i++
+		return partOf(p, p.castExpr(), t)
 	case "+", "-", "~", "!":
 		p.i++
 		return p.signed(t.text, p.value(p.castExpr()), t.pos)
@@ -366,8 +369,8 @@ func unnamed(p *parser, name string, t *Type, at Pos) *Sym {
 	return s
 }
 
-// structure reports whether t is a structure or union: as a variable argument it is a pointer to a copy.
-func structure(t *Type) bool { return t.Kind == Struct || t.Kind == Union }
+// structure reports whether t is a structure, union or complex number: as a variable argument it is a pointer to a copy.
+func structure(t *Type) bool { return t.Kind == Struct || t.Kind == Union || t.Complex() }
 
 // copied is the pointer to a copy of the variable argument n, if that is a structure.
 func copied(p *parser, n *Node) *Node {
@@ -422,7 +425,7 @@ func builtin(p *parser) *Node {
 	t := p.next()
 	name := strings.TrimPrefix(t.text, "__builtin_")
 	switch name {
-	case "constant_p", "types_compatible_p", "choose_expr":
+	case "constant_p", "types_compatible_p", "choose_expr", "complex":
 		p.expect("(")
 		defer p.expect(")")
 	}
@@ -430,6 +433,14 @@ func builtin(p *parser) *Node {
 	case "constant_p":
 		n := p.assignment()
 		return number(truth(n.Op == Num || n.Op == FNum || n.Op == Str), tyInt, t.pos)
+	case "complex":
+		re := p.convert(p.value(p.assignment()), tyDouble, t.pos, "'__builtin_complex'")
+		p.expect(",")
+		im := p.convert(p.value(p.assignment()), tyDouble, t.pos, "'__builtin_complex'")
+		if bad(re, im) {
+			return p.broken(t.pos)
+		}
+		return complexOf(re, im, &Type{Kind: DoubleComplex})
 	case "types_compatible_p":
 		a := p.typeName().plain()
 		p.expect(",")
@@ -493,6 +504,38 @@ func generic(p *parser) *Node {
 		return p.broken(at)
 	}
 	return chosen
+}
+
+// partOf is gcc's __real__ and __imag__ of n, places of a place.
+func partOf(p *parser, n *Node, t token) *Node {
+	if bad(n) || !n.Type.Complex() {
+		if n = p.value(n); !bad(n) && !n.Type.Arithmetic() {
+			p.errorf(t.pos, "wrong type argument to %s", t.text)
+			return p.broken(t.pos)
+		}
+		if t.text == "__imag__" && !bad(n) {
+			return &Node{Op: Comma, Pos: t.pos, Type: n.Type.plain(), L: n, R: cast(number(0, tyInt, t.pos), n.Type)}
+		}
+		return n
+	}
+	var before *Node
+	switch n.Op {
+	case Var, Deref, Index, Member, Compound:
+	default:
+		v := p.variable(unnamed(p, "value", n.Type.plain(), t.pos), t.pos)
+		before, n = p.assign(v, n, t.pos, "initialization"), v
+	}
+	to := pointerTo(n.Type.part().with(func(q *Type) {
+		q.Const, q.Volatile, q.Shared, q.Mem = n.Type.Const, n.Type.Volatile, n.Type.Shared, n.Type.Mem
+	}))
+	at := p.castTo(p.address(n, t.pos), to, t.pos)
+	if t.text == "__imag__" {
+		at = p.move(at, number(1, tyLong, t.pos), false, t.pos)
+	}
+	if n = p.deref(at, t.pos); before != nil {
+		n = &Node{Op: Comma, Pos: t.pos, Type: n.Type.plain(), L: before, R: n}
+	}
+	return n
 }
 
 // stringConstant reads adjacent string constants.
@@ -614,6 +657,18 @@ func (p *parser) primary() *Node {
 
 // numeral is a numeric constant.
 func (p *parser) numeral(t token) *Node {
+	if k := strings.IndexAny(t.text, "iIjJ"); k >= 0 { // gcc's, of an imaginary part
+		t.text = t.text[:k] + t.text[k+1:]
+		n := p.numeral(t)
+		if !bad(n) {
+			ty := &Type{Kind: DoubleComplex}
+			if n.Type.Kind == Float {
+				ty.Kind = FloatComplex
+			}
+			n = complexOf(fnumber(0, ty.part(), t.pos), cast(n, ty.part()), ty)
+		}
+		return n
+	}
 	if v, suffix, ok := integer(t.text); ok {
 		unsigned := strings.Contains(suffix, "u")
 		long := strings.Count(suffix, "l")

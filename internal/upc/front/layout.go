@@ -219,8 +219,11 @@ func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
 // goAlign is the alignment that Go gives a t.
 func (t *Type) goAlign() int64 {
 	b := t.Base()
-	if b.Kind == Struct || b.Kind == Union {
+	switch {
+	case b.Kind == Struct || b.Kind == Union:
 		return b.Info.goAlign
+	case b.Complex():
+		return b.part().Size()
 	}
 	return b.Size()
 }

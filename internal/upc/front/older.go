@@ -150,7 +150,7 @@ func adopt(p *parser, s *Sym) {
 		return
 	}
 	alike := func(a, b *Type) bool {
-		return a.Arithmetic() && b.Arithmetic() || a.Kind == Pointer && b.Kind == Pointer && a.ToShared() == b.ToShared() || a.Kind == Void && b.Kind == Void
+		return a.Number() && b.Number() || a.Kind == Pointer && b.Kind == Pointer && a.ToShared() == b.ToShared() || a.Kind == Void && b.Kind == Void
 	}
 	switch {
 	case s.Storage == Global && !same(l.Type, s.Type):

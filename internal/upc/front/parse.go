@@ -194,7 +194,7 @@ func init() {
 		"extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
 		"short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
 		"volatile", "while", "_Bool", "_Complex", "_Imaginary", "_Alignas", "_Alignof", "_Generic", "_Noreturn", "_Static_assert", "_Thread_local",
-		"__alignof__", "__attribute__", "__auto_type", "__extension__", "__thread", "__typeof__", "__typeof", "typeof",
+		"__alignof__", "__attribute__", "__imag__", "__real__", "__auto_type", "__extension__", "__thread", "__typeof__", "__typeof", "typeof",
 		"MYTHREAD", "THREADS", "UPC_MAX_BLOCK_SIZE", "relaxed", "shared", "strict", "upc_barrier", "upc_blocksizeof",
 		"upc_elemsizeof", "upc_fence", "upc_forall", "upc_localsizeof", "upc_notify", "upc_wait",
 	} {
@@ -402,9 +402,9 @@ func (p *parser) declspecs(classes bool) specs {
 			s.attrs.read(p)
 			continue
 		case "__thread", "_Thread_local": // all variables are a thread's own
-		case "_Complex", "_Imaginary":
-			p.errorf(t.pos, "not supported: complex numbers: use a structure of the two parts")
-		case "void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool":
+		case "_Imaginary":
+			p.errorf(t.pos, "not supported: imaginary types, which gcc has not either: use a complex one")
+		case "_Complex", "void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool":
 			if base != nil {
 				p.errorf(t.pos, "two or more data types in declaration specifiers")
 			}
@@ -487,6 +487,20 @@ func (p *parser) basic(at Pos, count map[string]int) *Type {
 	}
 	if n == 0 {
 		p.unexpected("expected declaration specifiers")
+	}
+	if count["_Complex"] > 0 {
+		delete(count, "_Complex")
+		kind := DoubleComplex
+		if len(count) > 0 {
+			switch t := p.basic(at, count); t.Kind {
+			case Float:
+				kind = FloatComplex
+			case Double:
+			default:
+				p.errorf(at, "not supported: complex integers")
+			}
+		}
+		return &Type{Kind: kind}
 	}
 	unsigned, signed := count["unsigned"] > 0, count["signed"] > 0
 	t := &Type{Kind: Int, Unsigned: unsigned}
@@ -1272,7 +1286,7 @@ func constantInit(n *Node) bool {
 			return n.Sym.Storage == Function || n.Sym.Storage == Global
 		case Decay, Addr, Cast, Member, Neg, BitNot:
 			return c(n.L)
-		case Index, PtrAdd, Add, Sub, Mul, Div:
+		case Index, PtrAdd, Add, Sub, Mul, Div, Complex:
 			return c(n.L) && c(n.R)
 		}
 		return false

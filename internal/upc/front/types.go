@@ -20,6 +20,8 @@ const (
 	LongLong
 	Float
 	Double
+	FloatComplex // of two floats
+	DoubleComplex
 	Pointer
 	Array
 	Struct
@@ -150,8 +152,22 @@ func (t *Type) Arithmetic() bool { return t.Kind >= Bool && t.Kind <= Double }
 // Floating reports whether t is a floating type.
 func (t *Type) Floating() bool { return t.Kind == Float || t.Kind == Double }
 
+// Complex reports whether t is a complex type.
+func (t *Type) Complex() bool { return t.Kind == FloatComplex || t.Kind == DoubleComplex }
+
+// Number reports whether t is a real or complex type.
+func (t *Type) Number() bool { return t.Arithmetic() || t.Complex() }
+
+// part is the type of the two parts of a complex type.
+func (t *Type) part() *Type {
+	if t.Kind == FloatComplex {
+		return &Type{Kind: Float}
+	}
+	return tyDouble
+}
+
 // Scalar reports whether t has one value that can be compared with 0.
-func (t *Type) Scalar() bool { return t.Arithmetic() || t.Kind == Pointer }
+func (t *Type) Scalar() bool { return t.Number() || t.Kind == Pointer }
 
 // Size is the size of t in bytes, without a factor THREADS, which PerThread reports.
 func (t *Type) Size() int64 {
@@ -164,6 +180,8 @@ func (t *Type) Size() int64 {
 		return 4
 	case Array:
 		return t.Len * t.Elem.Size()
+	case DoubleComplex:
+		return 16
 	case Struct, Union:
 		return t.Info.Size
 	}
@@ -180,6 +198,8 @@ func (t *Type) Align() int64 {
 		return t.Elem.Align()
 	case Struct, Union:
 		return t.Info.Align
+	case FloatComplex, DoubleComplex:
+		return t.Size() / 2
 	}
 	return t.Size()
 }
@@ -384,6 +404,10 @@ func (t *Type) declare(inner string) string {
 		name = "float"
 	case Double:
 		name = "double"
+	case FloatComplex:
+		name = "float _Complex"
+	case DoubleComplex:
+		name = "double _Complex"
 	case Struct:
 		name = "struct " + t.Info.named()
 	case Union:

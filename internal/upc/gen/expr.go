@@ -531,13 +531,20 @@ func (g *gen) combine(n *front.Node, of exp) exp {
 	if n.Work != nil {
 		wt = g.goType(n.Work)
 	}
-	if wt != lt {
+	complexes := wt != lt && n.Work.Complex()
+	switch {
+	case complexes && !t.Complex():
+		of = ir.CallTo("libc.Complex", ir.Convert(ir.Named("float64"), of), ir.Lit("0.0"))
+		fallthrough
+	case wt != lt:
 		of = ir.Convert(wt, of)
 	}
 	e := g.arith(n.Sub, n.Work, of, n.R)
 	switch {
 	case wt == lt:
 		return e
+	case complexes && !t.Complex():
+		return ir.Convert(lt, ir.CallTo("real", e))
 	case t.Kind == front.Bool:
 		return ir.Convert(goUint8, boolean(ir.Op(e, "!=", num(0))))
 	}
@@ -570,7 +577,7 @@ func (g *gen) assignOp(n *front.Node, want bool) exp {
 
 // getAt is get of n at p.
 func (g *gen) getAt(n *front.Node, p exp) exp {
-	if !opt.ScalarAccess(n.Type) {
+	if !opt.ScalarAccess(n.Type) && !n.Type.Complex() {
 		g.refuse(n.Pos, "this operator on a shared '%v'", n.Type)
 	}
 	if g.group != nil {
@@ -588,6 +595,9 @@ func (g *gen) pointed(n *front.Node, p exp) exp {
 
 func (g *gen) update(n *front.Node, p exp, want bool) exp {
 	o, direct := ops[n.Sub]
+	if _, real := n.R.Real(); real { // which other arithmetic than that of complex numbers is for
+		direct = false
+	}
 	direct = direct && g.goType(n.Work) == g.goType(n.L.Type)
 	if p.Computes && (!direct || want) {
 		p = g.pointed(n, p)
@@ -672,6 +682,9 @@ func (g *gen) step(n, op *front.Node, p exp, want bool) exp {
 
 // arith is l op r in type t.
 func (g *gen) arith(op front.Op, t *front.Type, l exp, rn *front.Node) exp {
+	if x, real := rn.Real(); real && t.Complex() {
+		return withReal(g, op, t, l, g.expr(x))
+	}
 	if op != front.Shl && op != front.Shr {
 		return ir.Op(l, ops[op], g.expr(rn))
 	}
@@ -680,6 +693,23 @@ func (g *gen) arith(op front.Op, t *front.Type, l exp, rn *front.Node) exp {
 		return ir.Op(l, ops[op], num(rn.I&most))
 	}
 	return ir.Op(l, ops[op], ir.Op(ir.Convert(goUint32, g.expr(rn)), "&", num(most)))
+}
+
+// withReal is l, a complex number, op the real number r: by its parts, as gcc has it.
+func withReal(g *gen, op front.Op, t *front.Type, l, r exp) exp {
+	f := "libc.Shift"
+	switch op {
+	case front.Mul:
+		f = "libc.Scale"
+	case front.Div:
+		f = "libc.Unscale"
+	case front.Sub:
+		r = ir.Sign("-", r)
+	}
+	if t.Kind == front.DoubleComplex {
+		return ir.CallTo(f, l, r)
+	}
+	return ir.Convert(g.goType(t), ir.CallTo(f, ir.Convert(ir.Named("complex128"), l), ir.Convert(ir.Named("float64"), r)))
 }
 
 // move is pointer p of type t plus i elements.
@@ -716,11 +746,24 @@ func (g *gen) expr(n *front.Node) exp {
 	case front.Mythread:
 		return ir.Convert(ir.Named("int32"), myThread)
 	case front.Add, front.Sub, front.Mul, front.Div, front.Mod, front.And, front.Or, front.Xor, front.Shl, front.Shr:
+		if x, real := n.L.Real(); real && n.Op != front.Div {
+			r, z := g.expr(x), g.expr(n.R)
+			if n.Op == front.Sub {
+				return withReal(g, front.Add, n.Type, ir.Sign("-", z), r)
+			}
+			return withReal(g, n.Op, n.Type, z, r)
+		}
 		l := g.expr(n.L)
 		if constant(n.L) && (n.Op == front.Shl || n.Op == front.Shr || constant(n.R)) {
 			l = g.typed(n.L)
 		}
 		return g.arith(n.Op, n.Type, l, n.R)
+	case front.Complex:
+		l, r := g.expr(n.L), g.expr(n.R)
+		if n.Type.Kind == front.DoubleComplex {
+			return ir.CallTo("libc.Complex", l, r)
+		}
+		return ir.Convert(g.goType(n.Type), ir.CallTo("libc.Complex", ir.Convert(ir.Named("float64"), l), ir.Convert(ir.Named("float64"), r)))
 	case front.Neg:
 		return ir.Sign("-", g.expr(n.L))
 	case front.BitNot:
@@ -926,6 +969,10 @@ func (g *gen) cast(n *front.Node) exp {
 	}
 	gt := g.goType(to)
 	switch {
+	case from.Complex() && to.Arithmetic():
+		return ir.CallTo("real", g.expr(n.L))
+	case from.Complex() && to.Complex():
+		return ir.Convert(gt, g.expr(n.L))
 	case from.Arithmetic() && to.Arithmetic():
 		e := g.expr(n.L)
 		if g.goType(from) == gt && !constant(n.L) {

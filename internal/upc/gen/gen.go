@@ -165,7 +165,7 @@ func init() {
 		interface map package range return select struct switch type var
 		any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune string uint uint8
 		uint16 uint32 uint64 uintptr true false iota nil append cap clear close complex copy delete imag len make max min new
-		panic print println real recover init main upc libc rt math unsafe os thread globals sharedData
+		panic print println real recover init main upc libc rt math cmplx unsafe os thread globals sharedData
 		part static getAny putAny getAnyStrict putAnyStrict _`) {
 		reserved[s] = true
 	}
@@ -345,7 +345,7 @@ func goFile(from string, body *ir.Code) string {
 		b.WriteString("import (\n")
 		own := true
 		for _, p := range paths {
-			if std := !strings.Contains(p, "/"); std == own {
+			if std := !strings.Contains(p, "."); std == own {
 				own = !own
 				b.WriteByte('\n')
 			}
@@ -386,6 +386,10 @@ func (g *module) goType(t *front.Type) ir.Type {
 		return ir.Named("float32")
 	case front.Double:
 		return ir.Named("float64")
+	case front.FloatComplex:
+		return ir.Named("complex64")
+	case front.DoubleComplex:
+		return ir.Named("complex128")
 	case front.Pointer:
 		switch {
 		case t.ToShared():

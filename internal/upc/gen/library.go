@@ -20,7 +20,7 @@ type piece struct {
 
 var (
 	verbs  = regexp.MustCompile(`\$(\*|t|([fsrp]?)([1-9]))`)
-	noCall = regexp.MustCompile(`^(u?int(32|64)|float(32|64)|rt\.Phaseless)\(|^\w+$`) // a conversion or a variable, which is no statement of Go
+	noCall = regexp.MustCompile(`^(u?int(32|64)|float(32|64)|complex(64|128)|rt\.Phaseless)\(|^(real|imag)\(|^\w+$`) // a conversion or a variable, which is no statement of Go
 )
 
 // pieces are those of the Go that library.txt has for a function.

@@ -18,6 +18,7 @@ type Packages uint8
 // The packages that generated code imports. No name of a program is one of theirs.
 const (
 	Math Packages = 1 << iota
+	Cmplx
 	OS
 	Unsafe
 	LibC
@@ -25,7 +26,7 @@ const (
 )
 
 var packages = []struct{ name, path string }{
-	{"math", "math"}, {"os", "os"}, {"unsafe", "unsafe"}, {"libc", "github.com/argon-go/argon/upc/libc"}, {"rt", "github.com/argon-go/argon/upc/rt"},
+	{"math", "math"}, {"cmplx", "math/cmplx"}, {"os", "os"}, {"unsafe", "unsafe"}, {"libc", "github.com/argon-go/argon/upc/libc"}, {"rt", "github.com/argon-go/argon/upc/rt"},
 }
 
 // Paths are the import paths of p.
@@ -47,7 +48,7 @@ func packageOf(name string) Packages {
 	return 0
 }
 
-var qualified = regexp.MustCompile(`\b(math|os|unsafe|libc|rt)\.`)
+var qualified = regexp.MustCompile(`\b(math|cmplx|os|unsafe|libc|rt)\.`)
 
 // PackagesOf are the packages of what is no node, but text of the compiler's own.
 func PackagesOf(text string) (p Packages) {
