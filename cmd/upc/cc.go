@@ -15,10 +15,11 @@ import (
 
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/gen"
 )
 
 // suffixes are those of files that are compiled or linked.
-var suffixes = []string{".upc", ".c", ".o", ".a"}
+var suffixes = []string{".upc", ".c", ".i", ".o", ".a"}
 
 // input is a source file, with what it is compiled with.
 type input struct {
@@ -209,7 +210,7 @@ func cc(args []string, stdout, stderr io.Writer) int {
 	}
 	var o options
 	var libraries, folders []string
-	segment := ""
+	var segment, mode string // -E or -S
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		// value is that of a flag of one letter or word: behind it, behind = or the next argument.
@@ -229,7 +230,7 @@ func cc(args []string, stdout, stderr io.Writer) int {
 		case a == "-c":
 			o.object = true
 		case a == "-S", a == "-E":
-			err = fmt.Errorf("%s: not supported; upc build -S keeps the Go that is made", a)
+			mode = a
 		case slices.Contains(suffixes, filepath.Ext(a)) && a[0] != '-':
 			o.files = append(o.files, a)
 		case len(a) > 1 && strings.IndexByte("OgWfmpwvansMq", a[1]) >= 0 && !strings.HasPrefix(a, "-fupc-threads") && !strings.HasPrefix(a, "-shared-heap") && a[0] == '-':
@@ -243,6 +244,10 @@ func cc(args []string, stdout, stderr io.Writer) int {
 				segment = v
 			} else if v, ok := value("-o"); ok {
 				o.out = v
+			} else if v, ok := value("-d"); ok {
+				if mode, o.pass = "-S", v; passes[v] == nil {
+					err = fmt.Errorf("-d %s: the passes are typed, opt and go", v)
+				}
 			} else if v, ok := value("-D"); ok {
 				o.define = append(o.define, v)
 			} else if v, ok := value("-U"); ok {
@@ -258,7 +263,7 @@ func cc(args []string, stdout, stderr io.Writer) int {
 					err = fmt.Errorf("-T %s: a number of threads is at least 1", v)
 				}
 			} else {
-				err = fmt.Errorf("unknown flag or file %q; files end in .upc, .c, .o or .a", a)
+				err = fmt.Errorf("unknown flag or file %q; files end in .upc, .c, .i, .o or .a", a)
 			}
 		}
 		if err != nil {
@@ -289,6 +294,8 @@ func cc(args []string, stdout, stderr io.Writer) int {
 		return fail(errors.New("no input files"))
 	case o.object && o.out != "" && len(o.files) > 1:
 		return fail(errors.New("-o names one file, and -c makes one of each source"))
+	case mode != "":
+		return writeText(&o, mode, stdout, stderr)
 	case !o.object:
 		if o.out == "" {
 			o.out = "a.out"
@@ -305,6 +312,48 @@ func cc(args []string, stdout, stderr io.Writer) int {
 		status = max(status, one.writeObject(stderr))
 	}
 	return status
+}
+
+// writeText prints the preprocessed sources (-E), or the Go of the program or what else -d says (-S), or writes it to the file of -o.
+// Without a word -S makes a file of Go, as cc makes one of assembly.
+func writeText(o *options, mode string, stdout, stderr io.Writer) int {
+	text := ""
+	var warnings front.Errors
+	var err error
+	if mode == "-E" {
+		list, failed := inputs(o)
+		for err = failed; len(list) > 0 && err == nil; list = list[1:] {
+			var one string
+			var more front.Errors
+			one, more, err = front.Preprocess(&list[0].Config, list[0].name, list[0].text)
+			text, warnings = text+one, append(warnings, more...)
+		}
+	} else {
+		if o.pass == "" {
+			if o.pass = "go"; o.out == "" {
+				o.out = strings.TrimSuffix(filepath.Base(o.files[0]), filepath.Ext(o.files[0])) + ".go"
+			}
+		}
+		o.object = false
+		var files map[string]gen.File
+		if files, warnings, err = compile(o); err == nil {
+			text = passes[o.pass](o, files)
+		}
+	}
+	status := report(warnings, err, stderr)
+	switch {
+	case err != nil:
+		return status
+	case o.out == "" || o.out == "-":
+		_, err = io.WriteString(stdout, text)
+	default:
+		err = os.WriteFile(o.out, []byte(text), 0o666)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "upc:", err)
+		return 2
+	}
+	return 0
 }
 
 // writeObject checks a source file and writes its object.

@@ -49,6 +49,23 @@ int main(void) { return work(SCALE) + util(1); }
 	cc(1, "compiled for 2 threads, and not for 3", "-T3 -o prog main.o work.o")
 	cc(2, "unknown flag or file \"-x\"", "-x main.o")
 	cc(1, "unexpected end of JSON", "-o prog broken.o")
+	// Preprocessed text is a source, too; -S and -d are of a whole program.
+	write("own.c", "#include <stdio.h>\n#pragma pack(1)\nint use(void) { return printf(\"%d\", index(1, 2.5)); }\n")
+	cc(0, "which <strings.h> declares", "-c own.c")
+	cc(0, "", "@flags -E -o own.i own.c")
+	cc(0, "", "-c own.i")
+	b, err := os.ReadFile("own.i")
+	if err != nil || !strings.Contains(string(b), "\n#pragma pack(1)\n\n# 3 \"own.c\"\nint use(void) { return printf(\"%d\", index(1, 2.5)); }\n") {
+		t.Errorf("%v: own.c is preprocessed to %s", err, b)
+	}
+	cc(1, "undefined reference to 'main'", "-S util.c")
+	cc(1, "undefined reference to 'work'", "-S main.o util.o")
+	cc(2, "-d middle: the passes are", "-d middle main2.c")
+	cc(0, "", "-S main2.c")
+	var dump, errs strings.Builder
+	if b, err = os.ReadFile("main2.go"); err != nil || !strings.Contains(string(b), "func main_(upc *thread) int32 {") || run([]string{"-d", "typed", "main2.c"}, &dump, &errs) != 0 || dump.String() != "main: int(void)\n  return 1\n" {
+		t.Errorf("%v, %s%s: main2.c is compiled to\n%s", err, dump.String(), errs.String(), b)
+	}
 	var library bytes.Buffer
 	library.WriteString("!<arch>\n")
 	for _, f := range []string{"main2.o", "util.o"} {

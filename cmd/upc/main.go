@@ -66,7 +66,7 @@ Compiles programs of UPC 1.3: FILES end in .upc or .c.
               starts the program with it
 
 Without a word before them, or behind cc, or if the command is called upcc, flags are those
-of C compilers, so that a Makefile with UPC=upc works: -c, -o, -D, -U, -I, -L, -l, -O, -g, -W,
+of C compilers, so that a Makefile with UPC=upc works: -c, -E, -S, -o, -D, -U, -I, -L, -l, -O, -g, -W,
 -std, @FILE, and -T; and FILES may be objects, which -c makes, and libraries of them (.o, .a).
 
 of run, which starts the threads in one process unless -conduit or -gasrun says

@@ -134,6 +134,14 @@ func Static[T any]() *T {
 	return p
 }
 
+// StaticAligned is Static at a multiple of align bytes.
+func StaticAligned[T any](align uint64) *T {
+	var v T
+	p := (*T)(Aligned(align, uint64(unsafe.Sizeof(v))))
+	*p = v
+	return p
+}
+
 // Str is a string constant, which ends with its 0.
 func Str(s string) *int8 {
 	p := allocate(uint64(len(s)))
@@ -164,6 +172,12 @@ func Local[T any](c *C) *T {
 	q := (*T)(p)
 	*q = v
 	return q
+}
+
+// LocalAligned is Local at a multiple of align bytes, a power of two.
+func LocalAligned[T any](c *C, align uintptr) *T {
+	c.stack.top = unsafe.Add(c.stack.top, -uintptr(c.stack.top)&(align-1))
+	return Local[T](c)
 }
 
 // Push pushes the variable arguments of a call onto the stack, from which the function that is

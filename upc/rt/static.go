@@ -24,6 +24,8 @@ type Object struct {
 	Count int // elements, at least 1; of an array with THREADS in its dimension for each thread
 	// TimesThreads: THREADS is a factor of the dimension.
 	TimesThreads bool
+	// Align is what its address is a multiple of on each thread, a power of two of at most 4096; 0 for a cache line.
+	Align int
 
 	number int
 }
@@ -99,11 +101,14 @@ func (t *Thread) layOut() error {
 	objects := table.objects[:len(table.objects):len(table.objects)]
 	table.mu.Unlock()
 	t.statics = make([]segment.NLA, len(objects))
-	total := uint64(header)
+	total, most := uint64(header), uint64(segment.CacheLine)
 	for i, o := range objects {
 		if err := o.check(t.threads); err != nil {
 			return err
 		}
+		align := max(uint64(o.Align), segment.CacheLine)
+		most = max(most, align)
+		total = (total + align - 1) &^ (align - 1)
 		t.statics[i] = segment.NLA(total)
 		local := uint64(o.LocalSize(t.threads))
 		total += (local + segment.CacheLine - 1) &^ (segment.CacheLine - 1)
@@ -112,12 +117,13 @@ func (t *Thread) layOut() error {
 				o.Name, local, uint64(t.statics[i]), size)
 		}
 	}
-	p, err := gas.NewSlice[byte](t.n, int(total))
+	p, err := gas.NewSlice[byte](t.n, int(total+most-segment.CacheLine)) // which begins at a cache line
 	if err != nil {
 		return err
 	}
+	base := (p.NLA() + segment.NLA(most-1)) &^ segment.NLA(most-1)
 	for i := range t.statics {
-		t.statics[i] += p.NLA()
+		t.statics[i] += base
 	}
 	return nil
 }

@@ -144,6 +144,8 @@ type Sym struct {
 	Func    *Sym // the function of a Local, or of a Global declared in one
 	I       int64
 
+	Align int64 // of a variable, bytes
+
 	Array     bool // a pointer that the program takes for the array that it leads to
 	Mark      bool // a pointer of the compiler's, which is null when the function begins
 	Addressed bool // its address is taken
@@ -163,6 +165,7 @@ type Sym struct {
 	Header   bool // declared by a header of the compiler, or as one declares it
 	Def      *Sym // the definition of a Function that is used, once the program is linked
 
+	guessed  bool // an implicit one that is taken for the library's by the number of its arguments
 	implicit bool // a Function that was called before it was declared
 
 	Go string // name in the generated code, for package gen

@@ -2,6 +2,7 @@ package front
 
 import (
 	"embed"
+	"fmt"
 	"math"
 	"os"
 	"path"
@@ -172,8 +173,11 @@ func (c *cpp) line(d []token, called string, at int) (string, int) {
 	}
 	if len(d) > 1 {
 		// Names of the compiler's own headers begin with <, as some that preprocessors make up do.
-		if s, ok := unquote(d[1].text); ok && len(s) > 0 && s[0] != '<' {
-			called = string(s)
+		if s, ok := unquote(d[1].text); ok && len(s) > 0 {
+			_, err := headers.ReadFile("include/" + strings.Trim(string(s), "<>"))
+			if s[0] != '<' || err == nil {
+				called = string(s)
+			}
 		}
 	}
 	c.relined = true
@@ -269,6 +273,48 @@ func pragma(toks []token, at Pos) []token {
 		return []token{{kind: tPragma, text: spell(toks), pos: at}}
 	}
 	return nil
+}
+
+// Preprocess is the text of a source file after preprocessing, with markers of where its lines are from.
+func Preprocess(cfg *Config, name, src string) (text string, warnings Errors, err error) {
+	r := &reporter{}
+	defer func() {
+		if e := recover(); e != nil {
+			if _, ok := e.(stop); !ok {
+				panic(e)
+			}
+		}
+		if warnings = r.sorted(); len(r.errs) > 0 {
+			warnings, err = nil, warnings
+		}
+	}()
+	toks, _ := preprocess(r, cfg, name, src)
+	var b strings.Builder
+	at, last := Pos{}, token{}
+	for _, t := range toks[:len(toks)-1] { // without the end
+		switch lines := t.pos.Line - at.Line; {
+		case t.pos.File != at.File || lines < 0 || lines > 8:
+			fmt.Fprintf(&b, "\n# %d %s\n", t.pos.Line, strconv.Quote(t.pos.File))
+			at, last = t.pos, token{}
+		case lines > 0:
+			b.WriteString(strings.Repeat("\n", lines))
+			at, last = t.pos, token{}
+		}
+		switch pack := strings.HasPrefix(t.text, "pack"); {
+		case t.kind == tPragma && pack:
+			fmt.Fprintf(&b, "\n#pragma %s\n", t.text)
+		case t.kind == tPragma:
+			fmt.Fprintf(&b, "\n#pragma upc %s\n", t.text)
+		case last.text != "" && (t.space || len(lex(&reporter{}, name, last.text+t.text)) != 2):
+			b.WriteString(" " + t.text)
+		default:
+			b.WriteString(t.text)
+		}
+		if last = t; t.kind == tPragma {
+			at = Pos{}
+		}
+	}
+	return strings.TrimLeft(b.String(), "\n") + "\n", nil, nil
 }
 
 // pragmas has the pragmas of operators _Pragma in toks (C99 6.10.9).

@@ -325,6 +325,10 @@ func (p *parser) call(f *Node, at Pos) *Node {
 	if bad(f) {
 		return f
 	}
+	if f.Op == Decay && f.L.Op == Var && f.L.Sym.guessed {
+		reconsider(p, f.L.Sym, args)
+		f = p.value(p.variable(f.L.Sym, f.L.Pos))
+	}
 	if f.Type.Kind != Pointer || f.Type.Elem.Kind != Func {
 		p.errorf(at, "called object is not a function or function pointer")
 		return p.broken(at)

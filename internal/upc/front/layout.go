@@ -198,7 +198,7 @@ func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
 		}
 		bits = max(bits, (m.Offset+size)*8)
 		s.Align = max(s.Align, align)
-		own := m.Type.goAlign()
+		own := m.Type.GoAlign()
 		end = (end + own - 1) / own * own
 		differs = differs || end != m.Offset
 		end += size
@@ -216,8 +216,8 @@ func (s *StructInfo) layOut(p *parser, list []member, a *attributes) {
 	}
 }
 
-// goAlign is the alignment that Go gives a t.
-func (t *Type) goAlign() int64 {
+// GoAlign is the alignment that Go gives a t.
+func (t *Type) GoAlign() int64 {
 	b := t.Base()
 	switch {
 	case b.Kind == Struct || b.Kind == Union:

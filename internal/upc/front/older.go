@@ -98,7 +98,7 @@ func implicit(p *parser, t token) *Sym {
 	s := &Sym{Name: t.text, Pos: t.pos, Type: &Type{Kind: Func, Elem: tyInt, Old: true}, Storage: Function, implicit: true}
 	own, known := elsewhere(p, t.text)
 	if l := prototypes()[t.text]; l != nil && l.Storage == Function && !own && (known || takes(l.Type, p.toks[p.i:])) {
-		s.Type, s.Header = l.Type, true
+		s.Type, s.Header, s.guessed = l.Type, true, !known
 		p.warnf(t.pos, "implicit declaration of function '%s', which %s declares", t.text, l.Pos.File)
 	} else {
 		p.warnf(t.pos, "implicit declaration of function '%s'", t.text)
@@ -116,6 +116,22 @@ func elsewhere(p *parser, name string) (defines, known bool) {
 		return p.defines[name], true
 	}
 	return p.cfg.Elsewhere(name)
+}
+
+// reconsider has a function that was taken for the library's be one of another file, if its arguments are none of the library's.
+func reconsider(p *parser, s *Sym, args []*Node) {
+	if !s.guessed {
+		return
+	}
+	for i, t := range s.Type.Params {
+		a := args[i].Type.plain()
+		if t.Number() && a.Number() || t.Kind == Pointer && (a.Kind == Pointer || null(args[i])) || bad(args[i]) || same(t, a) {
+			continue
+		}
+		s.Type, s.Header = &Type{Kind: Func, Elem: tyInt, Old: true}, false
+		break
+	}
+	s.guessed = false
 }
 
 // takes reports whether a function of type f takes as many arguments as stand in the parentheses that toks begins with.

@@ -989,6 +989,7 @@ func (p *parser) declare(s *Sym) *Sym {
 			if s.Type.Kind == Array && s.Type.Len >= 0 || s.Storage == Function && (s.Type.Names != nil || old.Type.Old) {
 				old.Type = s.Type
 			}
+			old.Align = max(old.Align, s.Align)
 			if s.Defined && !old.Defined {
 				old.Defined, old.Pos = true, s.Pos
 			}
@@ -1147,6 +1148,9 @@ func staticAssert(p *parser) {
 	}
 }
 
+// maxSharedAlign is the most that package rt aligns shared objects by: segments begin at pages.
+const maxSharedAlign = 4096
+
 // attributed is the declaration's type t with what its attributes say.
 func (d *specs) attributed(p *parser, t *Type, name token) *Type {
 	a := d.attrs
@@ -1154,12 +1158,12 @@ func (d *specs) attributed(p *parser, t *Type, name token) *Type {
 		p.warnf(a.pos, "'packed' attribute ignored: it belongs behind the } of a structure")
 	}
 	switch {
-	case a.aligned == 0:
-	case d.typedef: // which may lower it, too
+	case a.aligned > 0 && d.typedef: // which may lower it, too
 		return t.with(func(q *Type) { q.Aligned = a.aligned })
-	case a.aligned <= t.Align():
-	case t.Kind != Func && !t.IsShared() && a.aligned > 16:
-		p.warnf(a.pos, "the alignment of variable '%s' is that of its type", name.text)
+	case t.IsShared() && max(a.aligned, t.Align()) > maxSharedAlign:
+		p.errorf(name.pos, "not supported: shared variable '%s' with an alignment of %d bytes: at most %d", name.text, max(a.aligned, t.Align()), maxSharedAlign)
+	case a.aligned > 0 && t.Variable():
+		p.errorf(a.pos, "not supported: an alignment of variable length array '%s'", name.text)
 	}
 	return t
 }
@@ -1169,6 +1173,9 @@ func (d *specs) attributed(p *parser, t *Type, name token) *Type {
 func (p *parser) declaration(d specs, t *Type, name token) *Node {
 	t = d.attributed(p, t, name)
 	s := &Sym{Name: name.text, Pos: name.pos, Type: t, Static: d.static, Func: p.fn, Header: name.pos.File[0] == '<'}
+	if t.Kind != Func {
+		s.Align = max(d.attrs.aligned, t.Align())
+	}
 	switch {
 	case d.typedef:
 		s.Storage = Typedef

@@ -234,10 +234,14 @@ func (g *gen) place(n *front.Node) exp {
 			r, _ := opt.LibraryVariable(s)
 			return ir.Deref(ir.Form(ir.Call, ir.PackagesOf(r.Go), r.Go))
 		case s.Storage == front.Global:
+			v := ir.Name("upc.g." + s.Go)
 			if g.fn != nil {
-				return ir.Field(statics, s.Go)
+				v = ir.Field(statics, s.Go)
 			}
-			return ir.Name("upc.g." + s.Go)
+			if aligned(s.Def) {
+				v = ir.Deref(v)
+			}
+			return v
 		case opt.OnStack(s):
 			return ir.Deref(ir.Name(s.Go))
 		}
@@ -1130,6 +1134,9 @@ func oldCall(g *gen, n *front.Node, unused bool) exp {
 				continue
 			}
 			c, ok := front.Converted(a, params[i])
+			if !ok && g.goType(a.Type) == g.goType(params[i]) { // a structure that another file has, too
+				c, ok = a, true
+			}
 			if !ok {
 				g.refuse(a.Pos, "a '%v' for parameter %d of function '%s', which is '%v' at %v", a.Type, i+1, s.Name, s.Def.Type, s.Def.Pos)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
 	"github.com/argon-go/argon/internal/upc/opt"
+	"github.com/argon-go/argon/segment"
 )
 
 // Options is how code is generated.
@@ -560,6 +561,9 @@ func alike(a, b *front.Type, same map[[2]*front.StructInfo]bool) bool {
 	return alike(a.Elem, b.Elem, same)
 }
 
+// aligned reports whether a variable with static storage lies by itself, for its alignment.
+func aligned(s *front.Sym) bool { return s.Align > s.Type.GoAlign() }
+
 // literal is a string constant: a variable of package main.
 func (g *module) literal(s string) exp {
 	n := g.lits[s]
@@ -610,7 +614,11 @@ func (g *gen) program(units []*front.Unit) string {
 	if len(g.globals) > 0 {
 		b.WriteString("type globals struct {\n")
 		for _, s := range g.globals {
-			b.Printf("%s %s // %v\n", s.Go, g.goType(s.Type), at(s.Pos))
+			t := g.goType(s.Type)
+			if aligned(s) {
+				t = ir.PointerTo(t)
+			}
+			b.Printf("%s %s // %v\n", s.Go, t, at(s.Pos))
 		}
 		b.WriteString("}\n\n")
 	}
@@ -625,6 +633,9 @@ func (g *gen) program(units []*front.Unit) string {
 			b.Printf("static_%s = rt.Static(rt.Object{Name: %q, Size: %d, Block: %d, Count: %d", s.Go, s.Name, base.Size(), base.Block, s.Type.Elems())
 			if s.Type.PerThread() {
 				b.WriteString(", TimesThreads: true")
+			}
+			if s.Align > segment.CacheLine {
+				b.Printf(", Align: %d", s.Align)
 			}
 			b.WriteString("})\n")
 		}
@@ -645,6 +656,11 @@ func (g *gen) program(units []*front.Unit) string {
 	b.WriteString("upc := &thread{Thread: r, c: libc.New(r.Node().Now)}\n")
 	if len(g.globals) > 0 {
 		b.WriteString("upc.g = libc.Static[globals]()\n")
+	}
+	for _, s := range g.globals {
+		if aligned(s) {
+			b.Printf("upc.g.%s = libc.StaticAligned[%s](%d)\n", s.Go, g.goType(s.Type), s.Align)
+		}
 	}
 	for _, s := range g.shared {
 		method := "Base"

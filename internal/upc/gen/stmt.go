@@ -66,7 +66,11 @@ func (g *gen) function(s *front.Sym, c *ir.Code) {
 	stack := s.Stack
 	local := func(v *front.Sym, note string) *ir.Stmt {
 		stack = true
-		d := ir.Define(ir.Name(v.Go), ir.CallOf(ir.Generic("libc.Local", g.goType(v.Type)), ir.Address(ir.Name("upc.c"))))
+		f, args := "libc.Local", []exp{ir.Address(ir.Name("upc.c"))}
+		if v.Align > 16 {
+			f, args = "libc.LocalAligned", append(args, num(v.Align))
+		}
+		d := ir.Define(ir.Name(v.Go), ir.CallOf(ir.Generic(f, g.goType(v.Type)), args...))
 		d.Note = note
 		return d
 	}

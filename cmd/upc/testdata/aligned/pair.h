@@ -1,0 +1,2 @@
+struct pair { int a; double b; };
+struct big { int v[5]; };
