@@ -461,7 +461,7 @@ func TestDiagnosis(t *testing.T) {
 }
 
 // TestHearOnce: no goroutine of a rank hears of a failure before both conduits know. It would leave, and its neighbours,
-// have not heard, name it.
+// which have not heard, name it.
 func TestHearOnce(t *testing.T) {
 	var rank0 *Endpoint
 	told, early := 0, 0

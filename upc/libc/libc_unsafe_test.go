@@ -269,9 +269,19 @@ func TestMemory(t *testing.T) {
 	if c.Calloc(1<<33, 1<<33) != nil || c.Malloc(math.MaxUint64) != nil || c.Malloc(heapSize) != nil {
 		t.Error("there is memory without end")
 	}
+	// Rows that are allocated one after the other lie so: loops over them that go down in memory take twice as long.
+	for last, i := c.Malloc(1<<20), 0; i < 3; i++ {
+		next := c.Malloc(1 << 20)
+		if uintptr(next) <= uintptr(last) {
+			t.Errorf("a block at %p, and behind it one at %p", last, next)
+		}
+		last = next
+	}
 	if c.Realloc(nil, 5) == nil || c.Malloc(0) == nil {
 		t.Error("no memory for realloc of nothing, or for 0 bytes")
 	}
+	z = c.Malloc(100)
+	c.Free(z)
 	for what, fn := range map[string]func(){
 		"free twice": func() { c.Free(z) }, "realloc of what is free": func() { c.Realloc(z, 1) }, "stack overflow": func() {
 			for {
