@@ -375,7 +375,13 @@ func (c *Member) Leave(acc []byte, combine Combine, stop func() bool) error {
 		return err
 	}
 	c.stop = stop
-	_, err := c.byMessages(combine)
+	var err error
+	if c.shared != nil && c.shared.mailed {
+		err = c.shared.awaitOwed() // what says so may come later than what says that a rank leaves
+	}
+	if err == nil {
+		_, err = c.byMessages(combine)
+	}
 	c.stop = nil
 	if err == nil {
 		err = c.shared.matched()

@@ -564,6 +564,7 @@ func runCounts(t *testing.T, n int, walks []walked) {
 	}
 	conduits.Run(eps, func(r int) {
 		all[r] = join(eps[r], func(m *member) error {
+			m.byLinks()
 			for i, blanks := range makers {
 				if blanks == nil {
 					continue

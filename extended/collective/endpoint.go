@@ -47,6 +47,7 @@ const (
 	handlerData                              // request: a piece of the data
 	handlerWrong                             // reply: the receiver of a request, or sender, is in another call
 	handlerAbort                             // request: some rank's call did not match
+	handlerSlot                              // request: what the sender has written into its slot, or half
 )
 
 // Member is one rank's part in collective calls. Make it with New, hand Handlers to
@@ -60,7 +61,7 @@ type Member struct {
 	teams  *numbers      // of the job's endpoint; nil as long as there was none
 	card   *card         // nil where there is none, and for teams
 	phases Phases        // nil unless Config has it, and for teams
-	shared *shared       // nil unless all ranks share memory
+	shared *shared       // nil unless all ranks share memory, or are few
 	began  time.Duration // the call under way, if watched
 
 	// work is of the call under way if it waits, and kept for the next one: it would take stack of
@@ -115,6 +116,7 @@ func (c *Member) Handlers() []am.Entry {
 		{Index: handlerOffer, Name: p + ".offer", Fn: func(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }, Args: 2 + callWords, Kinds: am.Short | am.Request},
 		{Index: handlerData, Name: p + ".data", Fn: c.onData, Args: 4, Kinds: am.Medium | am.Request},
 		{Index: handlerWrong, Name: p + ".wrong", Fn: c.onWrong, Args: faultWords, Kinds: am.Short | am.Reply},
+		{Index: handlerSlot, Name: p + ".slot", Fn: c.onSlot, Args: 3 + callWords, Kinds: am.Medium | am.Request},
 		{Index: handlerAbort, Name: p + ".abort", Fn: c.onAbort, Args: faultWords, Kinds: am.Short | am.Request},
 	}
 }
@@ -125,6 +127,6 @@ func (c *Member) Bind(e *am.Messenger) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
 	_, c.watched = e.Conduit().(conduits.Watcher)
 	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
-	c.useShared(nil)
 	c.useCard()
+	c.useShared(nil)
 }

@@ -410,6 +410,7 @@ func TestInFlightMessages(t *testing.T) {
 			for _, n := range []int{8, 9000} {
 				var sent [2]atomic.Uint64
 				must(t, "sim", size, func(m *member) error {
+					m.byLinks()
 					for i := range sent {
 						var before, after conduits.Stats
 						if err := m.meet(); err != nil {

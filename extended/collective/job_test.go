@@ -45,6 +45,13 @@ type member struct {
 // meet is a barrier.
 func (m *member) meet() error { return m.b.Barrier(0, 0) }
 
+// byLinks has small calls made as large ones are; all ranks do it before their first call.
+func (m *member) byLinks() {
+	if m.shared != nil && m.shared.mailed {
+		m.shared = nil
+	}
+}
+
 // run runs body as so many ranks of this process and returns their errors.
 func run(t testjob.TB, network string, ranks int, body func(m *member) error) []error {
 	t.Helper()

@@ -20,6 +20,7 @@ type shared struct {
 	ep     conduits.Endpoint
 	spins  int      // see maxSpins
 	places []int8   // of a team's ranks, else nil
+	mailed bool     // there is no such memory: the other ranks' slots are copies, see mailRanks
 	areas  [][]byte // the lines of slots, by rank
 	pair   *channel // of two ranks, else nil
 	lines  channel
@@ -77,13 +78,18 @@ const (
 // useShared has c know the slots of all ranks, if they share memory. places are those of a team's ranks; see
 // takePlace.
 func (c *Member) useShared(places []int8) {
-	if c.size == 1 || slices.Contains(places, noPlace) {
+	if c.size == 1 {
+		return
+	}
+	if slices.Contains(places, noPlace) {
+		c.useMail()
 		return
 	}
 	s := &shared{c: c, ep: c.e.Conduit(), places: places}
 	for r := range c.size {
 		lines := s.linesOf(r)
 		if lines == nil {
+			c.useMail()
 			return
 		}
 		s.areas = append(s.areas, lines)
@@ -93,16 +99,8 @@ func (c *Member) useShared(places []int8) {
 		// Where the conduit runs the ranks, no other runs while this one watches.
 		s.spins = maxSpins
 	}
-	for l, span := 0, 1; span < n; l, span = l+1, span*fanIn {
-		var g [2]group
-		first := c.rank / (span * fanIn) * (span * fanIn)
-		for p := range g {
-			for r := first; r < min(first+span*fanIn, n); r += span {
-				g[p].slots = append(g[p].slots, s.slotOf(r, l, p))
-			}
-			g[p].at = (c.rank - first) / span
-		}
-		s.lines.levels = append(s.lines.levels, g)
+	for span := 1; span < n; span *= fanIn {
+		s.addLevel(span)
 	}
 	if n == 2 {
 		var g [2]group
@@ -113,6 +111,19 @@ func (c *Member) useShared(places []int8) {
 		s.pair = &channel{levels: [][2]group{g}}
 	}
 	c.shared = s
+}
+
+// addLevel adds the level to lines whose slots are of span ranks each.
+func (s *shared) addLevel(span int) {
+	var g [2]group
+	first := s.c.rank / (span * fanIn) * (span * fanIn)
+	for p := range g {
+		for r := first; r < min(first+span*fanIn, s.c.size); r += span {
+			g[p].slots = append(g[p].slots, s.slotOf(r, len(s.lines.levels), p))
+		}
+		g[p].at = (s.c.rank - first) / span
+	}
+	s.lines.levels = append(s.lines.levels, g)
 }
 
 // linesOf is the lines of rank r for slots, nil if it does not share memory.
@@ -131,6 +142,9 @@ func (s *shared) linesOf(r int) []byte {
 
 // stagedOf is the staging of rank r without those lines, nil if there is none.
 func (s *shared) stagedOf(r int) []byte {
+	if s.mailed {
+		return words(new([]uint64), s.mailSize())
+	}
 	area := s.ep.System(s.c.job(r), conduits.SystemStaging)
 	switch {
 	case area == nil:
@@ -210,6 +224,9 @@ func (s *shared) of(a *Call) *channel {
 		return nil
 	}
 	n := len(a.own)
+	if s.mailed && !s.mails(a.kind) {
+		return nil
+	}
 	switch a.kind {
 	case kindAllReduce:
 		if a.unit > 0 {
@@ -403,10 +420,16 @@ func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group
 	s.owed = g.all(c.word())
 	word, mine := s.owed.word, g.slots[g.at]
 	mine.put(data)
-	if h == s.pair {
+	switch {
+	case s.mailed:
+		mine[0].Store(word)
+		if err := s.mail(h, func(int) ([]byte, int) { return data, 0 }); err != nil {
+			return nil, err
+		}
+	case h == s.pair:
 		conc.Release64(plain(&mine[0]), word)
 		s.ep.Wake(c.job(1 - c.rank))
-	} else {
+	default:
 		// The stores of all ranks have one order, and the last in it sees all others here.
 		mine[0].Store(word)
 		switch below := (awaited{g: g, word: word, to: c.rank + 1}); {
@@ -581,7 +604,7 @@ func (s *shared) watch(w awaited) bool {
 
 // await waits for w.
 func (s *shared) await(w awaited) error {
-	if w.lacking() < 0 || s.watch(w) {
+	if w.lacking() < 0 || !s.mailed && s.watch(w) {
 		return nil
 	}
 	c := s.c
@@ -595,7 +618,7 @@ func (s *shared) await(w awaited) error {
 	// needs not be told.
 	var err error
 	seq, d := w.called()
-	for r := first; r >= 0 && err == nil; r = s.lacking(r+1, c.size) {
+	for r := first; r >= 0 && err == nil && !s.mailed; r = s.lacking(r+1, c.size) {
 		if w.g.staged && s.staging.entered(r, seq) {
 			continue
 		}

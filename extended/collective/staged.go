@@ -85,10 +85,10 @@ func (t *staging) entered(r int, seq uint32) bool {
 	return false
 }
 
-// wordOf is the word of call d in the round under way.
-func (t *staging) wordOf(seq uint32, d call) uint64 {
+// stagedWord is the word of a round of call d.
+func stagedWord(seq uint32, round uint16, d call) uint64 {
 	check := (d.size ^ d.rest()) * 0x9e3779b97f4a7c15 >> 58
-	return uint64(seq)<<wordSeq | uint64(t.round)<<wordRound | uint64(d.kind+1)<<wordKind | check
+	return uint64(seq)<<wordSeq | uint64(round)<<wordRound | uint64(d.kind+1)<<wordKind | check
 }
 
 // rest is the second word of a staged slot.
@@ -103,6 +103,9 @@ func (s *shared) staged(a *Call) *staging {
 	}
 	// A half has so many blocks, which have to be there as a whole, unless pieces of step bytes do.
 	n, block, blocks, step, reduces := s.c.size, len(a.own), 1, 8*a.element(), true
+	if s.mailed {
+		return s.stagedMail(a)
+	}
 	switch a.kind {
 	case kindAllReduce, kindReduce, kindScan, kindExclusiveScan:
 	case kindReduceScatter:
@@ -126,10 +129,7 @@ func (s *shared) staged(a *Call) *staging {
 		// Each rank looks at all others, where a tree of messages is log(n) deep.
 		return nil
 	}
-	if !s.hasStaging {
-		s.staging, s.hasStaging = s.newStaging(), true
-	}
-	switch t := s.staging; {
+	switch t := s.stagingNow(); {
 	case t == nil, t.room() < n*lineBytes, reduces && (step == 0 || n*step > t.room()) && strideOf(block)*blocks > t.room():
 		return nil
 	default:
@@ -179,10 +179,10 @@ func (s *shared) post(t *staging, wait int) {
 	d, mine := s.c.call, g.slots[g.at]
 	conc.Release64(plain(&mine[stagedSize]), d.size)
 	conc.Release64(plain(&mine[stagedRest]), d.rest())
-	word := t.wordOf(s.c.seq, d)
+	word := stagedWord(s.c.seq, t.round, d)
 	s.owed = g.all(word)
 	t.round++
-	if s.c.size == 2 {
+	if s.c.size == 2 && !s.mailed {
 		conc.Release64(plain(&mine[0]), word)
 		s.ep.Wake(s.c.job(1 - s.c.rank))
 		return
@@ -190,6 +190,7 @@ func (s *shared) post(t *staging, wait int) {
 	// The stores of all ranks have one order, and the last in it sees all others here.
 	mine[0].Store(word)
 	switch below := (awaited{g: g, word: word, to: s.c.rank + 1}); {
+	case s.mailed:
 	case wait == waitAlone || s.owed.lacking() < 0:
 		s.wakeFrom(0)
 	case wait == waitBelow && below.lacking() < 0:
@@ -268,6 +269,17 @@ func (s *shared) moveStaged(t *staging, a *Call) error {
 		if s.post(t, wait); from <= me && me < to {
 			copyOther(get.of(me)[off:], give.of(me)[off:][:k])
 		}
+		if err := s.mail(&t.channel, func(r int) (data []byte, off int) {
+			switch {
+			case !gives:
+				return nil, 0
+			case each:
+				off = other(me, r)
+			}
+			return half[off:][:k], off
+		}); err != nil {
+			return err
+		}
 		if err := s.filled(from, to); err != nil {
 			return err
 		}
@@ -344,7 +356,7 @@ func (s *shared) reduceStaged(t *staging, a *Call, combine Combine) error {
 	if !everywhere {
 		o.root = a.root
 	}
-	if len(acc) <= t.room() && (step == 0 || c.size*step > t.room() || (c.size-1)*len(acc) <= foldWhole) {
+	if len(acc) <= t.room() && (s.mailed || step == 0 || c.size*step > t.room() || (c.size-1)*len(acc) <= foldWhole) {
 		return s.reduceWhole(t, acc, &o, everywhere, combine)
 	}
 	// One other rank copies the next while the root combines.
@@ -378,8 +390,13 @@ func (s *shared) reduceWhole(t *staging, acc []byte, o *operands, everywhere boo
 	} else {
 		o.mine = acc // whose place is the first
 	}
-	if s.post(t, waitAll); !wants {
-		return nil
+	s.post(t, waitAll)
+	given := half[:len(acc)]
+	if o.mine != nil {
+		given = nil
+	}
+	if err := s.mail(&t.channel, func(int) ([]byte, int) { return given, 0 }); err != nil || !wants {
+		return err
 	}
 	if err := s.filled(0, s.c.size); err != nil {
 		return err
@@ -436,7 +453,7 @@ func (s *shared) reduceScatterStaged(t *staging, a *Call, combine Combine) error
 	stride := strideOf(block)
 	if step := 8 * a.element(); step > 0 {
 		o.atOnce = max(foldAtOnce/step, 1) * step
-		if n*step <= t.room() { // else all blocks fit as a whole, see staged
+		if n*step <= t.room() && !s.mailed { // else all blocks fit as a whole, see staged
 			stride = min(stride, t.room()/n/step*step)
 		}
 	}
@@ -458,6 +475,9 @@ func (s *shared) reduceScatterStaged(t *staging, a *Call, combine Combine) error
 			}
 		}
 		s.post(t, waitAll)
+		if err := s.mail(&t.channel, func(r int) ([]byte, int) { return half[r*stride:][:k], r * stride }); err != nil {
+			return err
+		}
 		if err := s.filled(0, n); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ type team struct {
 	base   uint32  // number of the call before its first
 	closed bool
 	place  int8 // in this rank's staging, or noPlace
+	early  []earlyMail
 	// plan, if it is not nil, is given what a call would post, send and await, in this order,
 	// and nothing is: the schedule of any rank of any team can be counted without running it.
 	plan func(s *stage)
@@ -205,7 +206,7 @@ func (c *Member) Split(colour, key int) (*Member, error) {
 		place = takePlace(w)
 	}
 	t, err := split(c, colour, key, place)
-	if t == nil || t.shared == nil {
+	if t == nil || t.shared == nil || t.shared.mailed {
 		freePlace(w, place)
 	} else {
 		t.team.place = place
