@@ -75,6 +75,7 @@ type options struct {
 	traffic recording
 	measure measuring
 	check   checking
+	view    viewing
 	arg     string
 	dryRun  bool
 }
@@ -135,6 +136,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -timeout D      end the job after this time, such as 10m, and say where each rank waits
   -stall D        when no rank has got on for this time (default 30s; 0: never), or ranks wait for
                   each other, say which is the cause and where each is; D,end ends the job then
+  -top            show once a second what each rank does, for how long, and its rates: below the
+                  output on a terminal, else as lines of standard error
   -profile[=HOW]  say at the end where the time of the ranks went, by line of the program;
                   HOW is a list: peers, sizes, labels, json=FILE (default ARGON_PROFILE)
   -trace FILE     write to FILE what all ranks do, message by message, to be looked at in
@@ -308,6 +311,7 @@ func parse(args []string) (options, error) {
 	o.traffic.flags(f)
 	o.measure.flags(f)
 	o.check.flags(f)
+	o.view.flags(f)
 	f.BoolVar(&o.dryRun, "t", false, "")
 	f.BoolVar(&o.Verbose, "v", false, "")
 	f.BoolVar(&o.Quiet, "q", false, "")
@@ -506,7 +510,13 @@ func run(args []string) int {
 		return jobenv.StatusFailed
 	}
 	defer o.traffic.finished(os.Stderr)
+	unseen, err := o.view.start(&o)
+	if err != nil {
+		complain(err)
+		return jobenv.StatusUsage
+	}
 	res, err := launch.Run(context.Background(), *c)
+	unseen()
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
 		err = nil // gasrun ... | head
 	}

@@ -623,6 +623,46 @@ func TestAskedAndInterrupted(t *testing.T) {
 	}
 }
 
+// -top shows what ranks do, without an end of the job, and no answer of theirs is in the output.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	cmd, _ := command(t, "-top", "-stall", "0", "-hosts", "localhost:2,localhost:1", program(t), "wait")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	out := bufio.NewScanner(r)
+	missing := []*regexp.Regexp{
+		regexp.MustCompile(`^3 ranks +[1-9]\d* +[1-9]\d* +\d+ +\d+\.\d\d +[1-9][0-9.]*M +goes on 1, waits 2$`),
+		regexp.MustCompile(`^localhost#2 .* waits 1$`),
+		regexp.MustCompile(`^rank 0 +goes on .*M +(\d+s)? +sleeps \(time.Sleep\) at main.go:\d+$`),
+		regexp.MustCompile(`^rank 2 +waits +0 +0 .*M +[1-9]\d*s  barrier .*waiting for rank 0, at main.go:\d+ `),
+	}
+	for len(missing) > 0 {
+		if !out.Scan() {
+			t.Fatalf("the output has ended: %v", out.Err())
+		}
+		if strings.Contains(out.Text(), "argon: where rank") {
+			t.Errorf("the output has %q", out.Text())
+		}
+		missing = slices.DeleteFunc(missing, func(m *regexp.Regexp) bool { return m.MatchString(out.Text()) })
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	rest := ""
+	for out.Scan() {
+		rest += out.Text() + "\n"
+	}
+	await(t, cmd, &bytes.Buffer{}, bytes.NewBufferString(rest)).want(t, 130, "gasrun: ended by SIGINT")
+}
+
 func TestSecondInterruptKills(t *testing.T) {
 	cmd, rest, stderr := script(t, 2, "trap 'echo again' INT; echo ready; while :; do sleep 0.01; done", "-kill-grace", "1h")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {

@@ -162,6 +162,9 @@ func (r *run) answers() []where.Answer {
 			return min(len(r.eps[a].Waiting()), 1) - min(len(r.eps[b].Waiting()), 1)
 		})
 		chosen = chosen[:jobenv.MostDiagnosed]
+		if !slices.Contains(chosen, 0) {
+			chosen[len(chosen)-1] = 0 // which tells of the process
+		}
 		slices.Sort(chosen)
 	}
 	stacks := map[int][]*where.Goroutine{}
@@ -180,6 +183,9 @@ func (r *run) answers() []where.Answer {
 			a.Loose = a.Loose || s != where.Unknown && s != where.Waits
 		}
 		list = append(list, a)
+	}
+	if len(list) > 0 {
+		list[0].Ran, list[0].Memory = sys.ProcessorTime(), sys.Resident()
 	}
 	return list
 }
@@ -289,7 +295,8 @@ func (r *run) count(a *where.Answer, ep conduits.Endpoint, rank Rank) {
 	for c := range s.Sent {
 		a.Sent, a.Received = a.Sent+s.Sent[c], a.Received+s.Received[c]
 	}
-	a.Moves = a.Sent + a.Received + s.Puts + s.Gets + s.Atomics
+	a.Accesses = s.Puts + s.Gets + s.Atomics
+	a.Moves = a.Sent + a.Received + a.Accesses
 	if _, simulated := conduits.As[conduits.Runner](ep); simulated {
 		// The simulator finds deadlocks itself, and one rank's counts say nothing of the others. It gets on as
 		// long as it computes.

@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/env"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/monitor"
 	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/ifaddr"
@@ -80,6 +81,8 @@ type Config struct {
 	// Stall is what is done when no rank has got on for a while; the zero value means what
 	// ARGON_STALL says, or that it is told of after 30 s. With Quiet it is not told of.
 	Stall where.Stall
+	// Feed gets views of the job for those who look at it; nil means none.
+	Feed *monitor.Feed
 	// Last is the file to which ranks write what they have done last, when they are told that a report says where they wait
 	// (jobenv.TraceLast); "" means none.
 	Last string

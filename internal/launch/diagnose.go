@@ -10,6 +10,7 @@ import (
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/monitor"
 	"github.com/argon-go/argon/internal/job/where"
 	"github.com/argon-go/argon/internal/sys/awake"
 )
@@ -134,12 +135,15 @@ func (j *job) answers(q *question) {
 	case !q.silent:
 		j.watcher.Ages(now, all)
 	case !slices.ContainsFunc(all, func(a where.Answer) bool { return a.State != where.Unknown }):
-		j.deaf++ // their standard error goes elsewhere
+		if !j.Feed.Wanted() { // for whom it is tried again
+			j.deaf++ // their standard error goes elsewhere
+		}
 	default:
-		if speak, what := j.watcher.Note(now, all); speak {
+		if speak, what := j.watcher.Note(now, all); speak && j.stalls() {
 			stalled = what
 		}
 	}
+	j.publish(now, all)
 	if !q.silent {
 		j.tell(q.head, q.most, all)
 	}
@@ -200,29 +204,71 @@ func (j *job) tell(head string, most int, all []where.Answer) {
 	}
 }
 
-// lookStall asks all ranks whether they have got on. Nothing of that is seen.
+// stalls reports whether it is told if no rank gets on.
+func (j *job) stalls() bool {
+	return j.Stall.After > 0 && (!j.Quiet || j.Stall.End) && j.deaf < 2
+}
+
+// Times between views of a job, which are further apart if it takes ranks long to answer.
+const (
+	viewEvery = time.Second
+	viewMost  = 5 * time.Second
+	viewShare = 8 // of the time goes for answers
+)
+
+// nextLook has ranks asked again: for those who look at the job, or to find whether they get on.
+func (j *job) nextLook() {
+	j.stall = nil
+	if j.Feed.Wanted() {
+		j.stall = awake.After(max(0, j.lookAt-time.Since(j.begun)))
+	} else if j.stalls() {
+		j.stall = awake.After(j.watcher.Every())
+	}
+}
+
+// lookStall asks all ranks where they are. Nothing of that is seen but by those who look at the job.
 func (j *job) lookStall() {
 	j.stall = nil
-	if j.ending || j.dump.begun || j.deaf > 1 {
+	wanted := j.Feed.Wanted()
+	if j.ending || j.dump.begun || !wanted && !j.stalls() {
 		return
 	}
-	for r := range j.ranks {
-		if j.ranks[r].live && j.memory.State(r) <= Joined {
-			j.stall = awake.After(j.watcher.Every())
-			return // still says so
-		}
+	began := time.Since(j.begun)
+	j.lookAt = began + viewEvery
+	starting := slices.ContainsFunc(j.alive(), func(r int) bool { return j.memory.State(r) <= Joined }) // still says so
+	if starting && wanted {
+		j.publish(began, j.collect())
 	}
-	if j.question != nil {
-		j.stall = awake.After(j.watcher.Every())
+	if starting || j.question != nil {
+		j.nextLook()
 		return
 	}
-	j.askAside(j.AnswerGrace, &question{silent: true, then: func() { j.stall = awake.After(j.watcher.Every()) }})
+	j.askAside(j.AnswerGrace, &question{silent: true, then: func() {
+		j.lookAt = began + min(max(viewEvery, viewShare*(time.Since(j.begun)-began)), viewMost)
+		j.nextLook()
+	}})
 }
 
 // rearm has ranks asked again if the question that another one replaces was whether they get on.
 func (j *job) rearm() {
 	if j.question != nil && j.question.silent {
-		j.stall = awake.After(j.watcher.Every())
+		j.nextLook()
+	}
+}
+
+// seenAs is the job as those who look at it know it.
+func (j *job) seenAs() monitor.Job {
+	s := monitor.Job{ID: j.id, Program: j.Program, Size: j.Size}
+	for _, h := range j.hosts {
+		s.Hosts = append(s.Hosts, monitor.Host{Name: h.label, First: h.first, Size: h.size})
+	}
+	return s
+}
+
+// publish passes on what is known of the ranks.
+func (j *job) publish(now time.Duration, all []where.Answer) {
+	if j.Feed.Wanted() {
+		j.Feed.Publish(now, all)
 	}
 }
 

@@ -545,6 +545,10 @@ func (st *stream) release() {
 	if st.label != nil {
 		st.sink.endLine(st)
 	}
+	if len(st.buf) > 0 && !st.armed { // for tick has not shown it meanwhile
+		st.armed = true
+		st.timer.Reset(showTick)
+	}
 }
 
 // answers are those that have come.

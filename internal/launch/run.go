@@ -133,6 +133,7 @@ type job struct {
 	begun     time.Time
 	watcher   where.Watch      // whether ranks get on
 	stall     <-chan time.Time // asks them
+	lookAt    time.Duration    // when those who look at the job may have them asked again
 	deaf      int              // how often none has answered that
 	dump      dump
 	thirst    sync.Once // the first demand of rank 0 for input from elsewhere
@@ -161,6 +162,7 @@ type job struct {
 // When ctx ends, the job is ended as by SIGTERM, and the error is ctx's cause.
 func Run(ctx context.Context, c Config) (Result, error) {
 	jobenv.LeaveOuter() // programs other than gasrun launch jobs, too
+	defer c.Feed.Close()
 	c.EnsureDefaults()
 	res := Result{Status: jobenv.StatusUsage, Failed: -1}
 	stdin := c.Stdin
@@ -349,9 +351,8 @@ func (j *job) loop(ctx context.Context) {
 		stillTick = t.C
 	}
 	j.begun, j.watcher.Stall = time.Now(), j.Stall
-	if j.Stall.After > 0 && (!j.Quiet || j.Stall.End) {
-		j.stall = awake.After(j.watcher.Every())
-	}
+	j.nextLook()
+	j.Feed.Begin(j.seenAs(), func() { j.post(j.nextLook) })
 	done := ctx.Done()
 	j.happen()
 	for j.live > 0 {

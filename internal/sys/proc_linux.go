@@ -94,6 +94,16 @@ func IsTerminal(fd uintptr) bool {
 	return err == nil
 }
 
+// TerminalSize is how many columns and rows the terminal has; 80 and 24 if it does not say.
+func TerminalSize(fd uintptr) (width, height int) {
+	s, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ)
+	runtime.KeepAlive(fd)
+	if err != nil || s.Col == 0 || s.Row == 0 {
+		return 80, 24
+	}
+	return int(s.Col), int(s.Row)
+}
+
 // AwaitExit waits until the process pid has ended (it may still be a zombie) or
 // the time is over, and reports whether it has ended. pid need not be a child.
 func AwaitExit(pid int, limit time.Duration) bool {

@@ -112,6 +112,16 @@ func machineMemory(root string) Room {
 	return r
 }
 
+// Resident is how much memory this process has that is not swapped out; 0 where there is no /proc.
+func Resident() int64 {
+	f := strings.Fields(readText("/proc/self/statm")) // size resident ... (proc_pid_statm(5))
+	if len(f) < 2 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(f[1], 10, 64)
+	return n * int64(os.Getpagesize())
+}
+
 // AddressRoom is how many bytes this process may still map: RLIMIT_AS and, of private
 // memory, RLIMIT_DATA (getrlimit(2)), less what it has mapped.
 func AddressRoom(private bool) Room {

@@ -31,6 +31,11 @@ const (
 	Ended                // the process has, or the rank's function
 )
 
+// String is the state in a word or two.
+func (s State) String() string {
+	return [...]string{"unknown", "waits", "in argon", "runs", "goes on", "blocked", "stopped", "ended"}[min(s, Ended)]
+}
+
 // An Answer is what is known of where a rank stands.
 type Answer struct {
 	Rank  int    `json:"-"`
@@ -55,6 +60,9 @@ type Answer struct {
 	// Moves grows with each message and operation. Open are operations under way.
 	Moves          uint64        `json:"m,omitempty"`
 	Sent, Received uint64        `json:",omitempty"`
+	Accesses       uint64        `json:"a,omitempty"` // puts, gets and atomics
+	Ran            time.Duration `json:"u,omitempty"` // processor time of its process, told by one rank of it
+	Memory         int64         `json:"r,omitempty"` // that is resident, of the same
 	Open           int           `json:"p,omitempty"`
 	Counts         string        `json:"k,omitempty"` // for -v
 	Since          time.Duration `json:"-"`           // how long nothing of this has changed; 0: not known
@@ -89,15 +97,24 @@ func Decode(rank int, text string) Answer {
 	return a
 }
 
-func (a *Answer) name() string {
+// Label is the rank in reports.
+func (a *Answer) Label() string {
 	if a.Name != "" {
 		return a.Name
 	}
 	return "rank " + strconv.Itoa(a.Rank)
 }
 
-// brief is what the rank does, and where.
+// brief is what the rank does, and where, for how long.
 func (a *Answer) brief() string {
+	if s := a.Since.Round(time.Second); s > 0 {
+		return fmt.Sprintf("%s for %v", a.Doing(), s)
+	}
+	return a.Doing()
+}
+
+// Doing is what the rank does, and where.
+func (a *Answer) Doing() string {
 	var b strings.Builder
 	if b.WriteString(a.Text); a.In != "" {
 		fmt.Fprintf(&b, ", in %s", a.In)
@@ -110,9 +127,6 @@ func (a *Answer) brief() string {
 	}
 	if a.Call != "" {
 		fmt.Fprintf(&b, " (%s)", a.Call)
-	}
-	if s := a.Since.Round(time.Second); s > 0 {
-		fmt.Fprintf(&b, " for %v", s)
 	}
 	return b.String()
 }

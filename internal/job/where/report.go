@@ -73,18 +73,18 @@ func Cause(all []Answer) (text string, stuck bool) {
 	stuck = settled && waiting > 0 && quiet(all)
 	switch {
 	case root != nil:
-		text = fmt.Sprintf("%s, which %s, %s", root.name(), waitsFor(behind[root]), root.does())
+		text = fmt.Sprintf("%s, which %s, %s", root.Label(), waitsFor(behind[root]), root.does())
 	case waiting > 0:
 		for i := range all {
 			if a := &all[i]; a.State == Waits {
-				text = fmt.Sprintf("%s %s", a.name(), a.does())
+				text = fmt.Sprintf("%s %s", a.Label(), a.does())
 				break
 			}
 		}
 		if !settled {
 			for i := range all { // what the others do may be the cause
 				if a := &all[i]; a.State != Waits && a.State != Ended {
-					text = fmt.Sprintf("%s %s, while %s", a.name(), a.does(), text)
+					text = fmt.Sprintf("%s %s, while %s", a.Label(), a.does(), text)
 					break
 				}
 			}
@@ -141,11 +141,11 @@ func circle(a *Answer, next func(*Answer) *Answer) string {
 	var parts []string
 	for b := first; ; {
 		to := next(b)
-		whom := to.name()
+		whom := to.Label()
 		if to == b {
 			whom = "itself"
 		}
-		parts = append(parts, fmt.Sprintf("%s waits for %s (%s)", b.name(), whom, b.brief()))
+		parts = append(parts, fmt.Sprintf("%s waits for %s (%s)", b.Label(), whom, b.brief()))
 		if b = to; b == first || len(parts) == 8 {
 			break
 		}
@@ -170,7 +170,7 @@ func Report(all []Answer, most int, verbose bool) (lines []string) {
 		by[all[i].Rank] = &all[i]
 	}
 	line := func(a *Answer) string {
-		s := a.name() + ": " + a.brief()
+		s := a.Label() + ": " + a.brief()
 		for _, r := range a.Needs {
 			if b := by[r]; b != nil && b != a && b.State != Waits && len(a.Needs) <= 2 {
 				s += fmt.Sprintf("; rank %d %s", r, b.does())
@@ -184,38 +184,53 @@ func Report(all []Answer, most int, verbose bool) (lines []string) {
 		}
 		return s
 	}
-	if len(all) <= most {
-		for i := range all {
-			lines = append(lines, line(&all[i]))
-		}
-		return lines
-	}
-	ranks := map[string][]int{}
-	var first []*Answer
-	var kinds []string
-	for i := range all {
-		a := &all[i]
-		kind := number.ReplaceAllString(a.Text, "#") + a.Line + a.Call
-		if ranks[kind] == nil {
-			first, kinds = append(first, a), append(kinds, kind)
-		}
-		ranks[kind] = append(ranks[kind], a.Rank)
-	}
-	for i, a := range first {
-		if i == FewLines && len(first) > FewLines+1 {
+	groups := Groups(all, most)
+	for i, g := range groups {
+		if i == FewLines && len(groups) > FewLines+1 && len(all) > most {
 			rest := 0
-			for _, k := range kinds[i:] {
-				rest += len(ranks[k])
+			for _, g := range groups[i:] {
+				rest += len(g)
 			}
-			return append(lines, fmt.Sprintf("and %d ranks more, in %d further places", rest, len(first)-i))
+			return append(lines, fmt.Sprintf("and %d ranks more, in %d further places", rest, len(groups)-i))
 		}
-		s := line(a)
-		if rs := ranks[kinds[i]]; len(rs) > 1 {
-			s = fmt.Sprintf("ranks %s (%d), as %s", Spans(rs), len(rs), s)
+		s := line(&all[g[0]])
+		if len(g) > 1 {
+			s = fmt.Sprintf("ranks %s (%d), as %s", g.Spans(all), len(g), s)
 		}
 		lines = append(lines, s)
 	}
 	return lines
+}
+
+// A Group is the indices of answers that are told of together: of equal ranks, in ascending order.
+type Group []int
+
+// Spans names the group's ranks.
+func (g Group) Spans(all []Answer) string {
+	ranks := make([]int, len(g))
+	for i, k := range g {
+		ranks[i] = all[k].Rank
+	}
+	return Spans(ranks)
+}
+
+// Groups puts answers together that differ in numbers only, if there are more than most.
+func Groups(all []Answer, most int) (groups []Group) {
+	at := map[string]int{}
+	for i := range all {
+		a := &all[i]
+		kind := strconv.Itoa(i)
+		if len(all) > most {
+			kind = number.ReplaceAllString(a.Text, "#") + a.Line + a.Call
+		}
+		g, known := at[kind]
+		if !known {
+			g = len(groups)
+			at[kind], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
 }
 
 var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)

@@ -1,0 +1,63 @@
+package launch
+
+import (
+	"context"
+	"flag"
+	"os"
+
+	"github.com/argon-go/argon/internal/job/monitor"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// viewing is how the job is looked at while it runs.
+type viewing struct {
+	top bool
+}
+
+func (v *viewing) flags(f *flag.FlagSet) {
+	f.BoolVar(&v.top, "top", false, "")
+}
+
+// start begins to look at o's job, which is about to run. stop is called when it has ended.
+func (v *viewing) start(o *options) (stop func(), err error) {
+	if !v.top {
+		return func() {}, nil
+	}
+	feed := &monitor.Feed{}
+	o.Feed = feed
+	over := make(chan struct{})
+	screen := v.screen(o)
+	go func() {
+		defer close(over)
+		for view := feed.Next(context.Background(), nil); view != nil && screen.Show(view); {
+			view = feed.Next(context.Background(), view)
+		}
+	}()
+	return func() { feed.Close(); <-over }, nil
+}
+
+// screen is where -top shows the job: standard error, or standard output if only that is a terminal. What
+// the job writes to the same file goes by way of it.
+func (v *viewing) screen(o *options) *monitor.Screen {
+	file := os.Stderr
+	if !sys.IsTerminal(2) && sys.IsTerminal(1) {
+		file = os.Stdout
+	}
+	var size func() (width, height int)
+	if sys.IsTerminal(file.Fd()) {
+		size = func() (int, int) { return sys.TerminalSize(file.Fd()) }
+	}
+	s := monitor.NewScreen(file, size)
+	same := func(f *os.File) bool {
+		a, err := f.Stat()
+		b, err2 := file.Stat()
+		return err == nil && err2 == nil && os.SameFile(a, b)
+	}
+	if same(os.Stdout) {
+		o.Stdout = s
+	}
+	if same(os.Stderr) {
+		o.Stderr, o.Log = s, s
+	}
+	return s
+}
