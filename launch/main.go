@@ -138,6 +138,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   each other, say which is the cause and where each is; D,end ends the job then
   -top            show once a second what each rank does, for how long, and its rates: below the
                   output on a terminal, else as lines of standard error
+  -monitor[=HOST:PORT]  show the same on a page, whose address is printed, and as /metrics for
+                  Prometheus; other hosts than this need the token in that address
   -profile[=HOW]  say at the end where the time of the ranks went, by line of the program;
                   HOW is a list: peers, sizes, labels, json=FILE (default ARGON_PROFILE)
   -trace FILE     write to FILE what all ranks do, message by message, to be looked at in

@@ -2,7 +2,10 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"net"
 	"os"
 
 	"github.com/argon-go/argon/internal/job/monitor"
@@ -11,29 +14,54 @@ import (
 
 // viewing is how the job is looked at while it runs.
 type viewing struct {
-	top bool
+	top  bool
+	page string // where it is served; "": nowhere
 }
 
 func (v *viewing) flags(f *flag.FlagSet) {
 	f.BoolVar(&v.top, "top", false, "")
+	f.BoolFunc("monitor", "", func(s string) error {
+		if v.page = s; s == "true" {
+			v.page = monitor.DefaultAddress
+		} else if _, _, err := net.SplitHostPort(s); err != nil {
+			return errors.New("not HOST:PORT, such as :8080 or localhost:8080")
+		}
+		return nil
+	})
 }
 
 // start begins to look at o's job, which is about to run. stop is called when it has ended.
 func (v *viewing) start(o *options) (stop func(), err error) {
-	if !v.top {
+	if !v.top && v.page == "" {
 		return func() {}, nil
 	}
 	feed := &monitor.Feed{}
 	o.Feed = feed
-	over := make(chan struct{})
-	screen := v.screen(o)
-	go func() {
-		defer close(over)
-		for view := feed.Next(context.Background(), nil); view != nil && screen.Show(view); {
-			view = feed.Next(context.Background(), view)
+	server, over := (*monitor.Server)(nil), make(chan struct{})
+	if v.page != "" {
+		if server, err = monitor.Serve(v.page, feed); err != nil {
+			return nil, err
 		}
-	}()
-	return func() { feed.Close(); <-over }, nil
+		fmt.Fprintf(os.Stderr, "gasrun: the job is shown at %s (-monitor)\n", server.URL())
+	}
+	if v.top {
+		screen := v.screen(o)
+		go func() {
+			defer close(over)
+			for view := feed.Next(context.Background(), nil); view != nil && screen.Show(view); {
+				view = feed.Next(context.Background(), view)
+			}
+		}()
+	}
+	return func() {
+		feed.Close()
+		if v.top {
+			<-over
+		}
+		if server != nil {
+			server.Close()
+		}
+	}, nil
 }
 
 // screen is where -top shows the job: standard error, or standard output if only that is a terminal. What

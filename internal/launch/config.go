@@ -81,7 +81,7 @@ type Config struct {
 	// Stall is what is done when no rank has got on for a while; the zero value means what
 	// ARGON_STALL says, or that it is told of after 30 s. With Quiet it is not told of.
 	Stall where.Stall
-	// Feed gets views of the job for those who look at it; nil means none.
+	// Feed gets views of the job for its viewers; nil means none.
 	Feed *monitor.Feed
 	// Last is the file to which ranks write what they have done last, when they are told that a report says where they wait
 	// (jobenv.TraceLast); "" means none.

@@ -135,7 +135,7 @@ func (j *job) answers(q *question) {
 	case !q.silent:
 		j.watcher.Ages(now, all)
 	case !slices.ContainsFunc(all, func(a where.Answer) bool { return a.State != where.Unknown }):
-		if !j.Feed.Wanted() { // for whom it is tried again
+		if !j.Feed.Wanted() { // else it is tried again
 			j.deaf++ // their standard error goes elsewhere
 		}
 	default:
@@ -143,7 +143,7 @@ func (j *job) answers(q *question) {
 			stalled = what
 		}
 	}
-	j.publish(now, all)
+	j.Feed.Publish(now, all)
 	if !q.silent {
 		j.tell(q.head, q.most, all)
 	}
@@ -216,7 +216,7 @@ const (
 	viewShare = 8 // of the time goes for answers
 )
 
-// nextLook has ranks asked again: for those who look at the job, or to find whether they get on.
+// nextLook has ranks asked again: for viewers, or to find whether they get on.
 func (j *job) nextLook() {
 	j.stall = nil
 	if j.Feed.Wanted() {
@@ -226,7 +226,7 @@ func (j *job) nextLook() {
 	}
 }
 
-// lookStall asks all ranks where they are. Nothing of that is seen but by those who look at the job.
+// lookStall asks all ranks where they are. Nothing of that is seen but by viewers.
 func (j *job) lookStall() {
 	j.stall = nil
 	wanted := j.Feed.Wanted()
@@ -237,7 +237,7 @@ func (j *job) lookStall() {
 	j.lookAt = began + viewEvery
 	starting := slices.ContainsFunc(j.alive(), func(r int) bool { return j.memory.State(r) <= Joined }) // still says so
 	if starting && wanted {
-		j.publish(began, j.collect())
+		j.Feed.Publish(began, j.collect())
 	}
 	if starting || j.question != nil {
 		j.nextLook()
@@ -249,27 +249,13 @@ func (j *job) lookStall() {
 	}})
 }
 
-// rearm has ranks asked again if the question that another one replaces was whether they get on.
-func (j *job) rearm() {
-	if j.question != nil && j.question.silent {
-		j.nextLook()
-	}
-}
-
-// seenAs is the job as those who look at it know it.
-func (j *job) seenAs() monitor.Job {
+// seenAs is j as viewers know it.
+func seenAs(j *job) monitor.Job {
 	s := monitor.Job{ID: j.id, Program: j.Program, Size: j.Size}
 	for _, h := range j.hosts {
 		s.Hosts = append(s.Hosts, monitor.Host{Name: h.label, First: h.first, Size: h.size})
 	}
 	return s
-}
-
-// publish passes on what is known of the ranks.
-func (j *job) publish(now time.Duration, all []where.Answer) {
-	if j.Feed.Wanted() {
-		j.Feed.Publish(now, all)
-	}
 }
 
 // tellStall tells that no rank gets on, and ends the job if that was asked for.

@@ -133,7 +133,7 @@ type job struct {
 	begun     time.Time
 	watcher   where.Watch      // whether ranks get on
 	stall     <-chan time.Time // asks them
-	lookAt    time.Duration    // when those who look at the job may have them asked again
+	lookAt    time.Duration    // when viewers may have them asked again
 	deaf      int              // how often none has answered that
 	dump      dump
 	thirst    sync.Once // the first demand of rank 0 for input from elsewhere
@@ -352,7 +352,7 @@ func (j *job) loop(ctx context.Context) {
 	}
 	j.begun, j.watcher.Stall = time.Now(), j.Stall
 	j.nextLook()
-	j.Feed.Begin(j.seenAs(), func() { j.post(j.nextLook) })
+	j.Feed.Begin(seenAs(j), func() { j.post(j.nextLook) })
 	done := ctx.Done()
 	j.happen()
 	for j.live > 0 {
@@ -589,7 +589,7 @@ func (j *job) signal(sig syscall.Signal) {
 		j.askAside(min(DefaultAskTime, j.AnswerGrace), &question{head: name, most: fewLines, then: end})
 	case syscall.SIGUSR1:
 		if (j.question == nil || j.question.silent) && !j.ending {
-			j.rearm()
+			j.nextLook() // which that may have been
 			j.askAside(j.AnswerGrace, &question{head: "SIGUSR1", most: fewLines, then: j.nameLast})
 		}
 	case syscall.SIGQUIT:

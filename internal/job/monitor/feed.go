@@ -80,13 +80,16 @@ func (f *Feed) Wanted() bool {
 	return f.wanted > 0
 }
 
-// Publish passes answers on that were given at now.
+// Publish passes answers on that were given at now, if a viewer waits.
 func (f *Feed) Publish(now time.Duration, all []where.Answer) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.wanted == 0 {
+		return
+	}
 	v := &View{Job: f.job, At: now, Answers: all, rates: make([]rates, len(all))}
 	last := make(map[int]sample, len(all))
 	for i := range all {
