@@ -504,7 +504,7 @@ func TestTraceLastOfProcesses(t *testing.T) {
 	}
 	testjob.RunConfig(t, 2, "killed", testjob.Config{
 		Env:    []string{"ARGON_TRACE=" + name, "ARGON_TRACE_LAST=1h"},
-		Launch: func(c *launch.Config) { c.Last, c.AnswerGrace = name, time.Minute },
+		Launch: func(c *launch.Config) { c.Trace, c.Last, c.AnswerGrace = name, true, time.Minute },
 	}).Want(t, 128+int(syscall.SIGKILL))
 	b, err := os.ReadFile(name)
 	if err != nil || bytes.Count(b, []byte("all of it")) != 1 || !bytes.Contains(b, []byte("rank 0")) {

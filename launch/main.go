@@ -517,16 +517,22 @@ func run(args []string) int {
 		complain(err)
 		return jobenv.StatusUsage
 	}
-	res, err := launch.Run(context.Background(), *c)
-	unseen()
-	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
-		err = nil // gasrun ... | head
+	told := false
+	c.Ended = func(res launch.Result, err error) {
+		if told {
+			return
+		}
+		told = true
+		unseen()
+		piped := res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 // gasrun ... | head
+		if !piped && !res.Unread && diverged(res) < 0 {                                 // else that is the reason, and conclude says it
+			launch.Report(os.Stderr, err)
+		}
 	}
+	res, err := launch.Run(context.Background(), *c)
+	c.Ended(res, err) // of a job that has not begun
 	if res.Unread {
 		return res.Status
-	}
-	if diverged(res) < 0 { // else that is the reason, and conclude says it
-		launch.Report(os.Stderr, err)
 	}
 	return o.sim.conclude(os.Stderr, &o, res)
 }

@@ -98,10 +98,7 @@ func (r *recording) start(o *options) error {
 			continue
 		}
 		for _, h := range o.Hosts {
-			if !h.Here {
-				if v.flag == "-trace" && r.last != "" {
-					v.flag = "-trace-last"
-				}
+			if !h.Here && v.flag == "-record" {
 				return fmt.Errorf("%s: ranks on host %s cannot write to %s here: use it on hosts that are this machine (-hosts localhost:2,localhost:2)", v.flag, h.Name, v.file)
 			}
 		}
@@ -113,9 +110,12 @@ func (r *recording) start(o *options) error {
 			return fmt.Errorf("%s: %w", v.flag, err)
 		}
 		o.Env = append(o.Env, v.key+"="+abs)
+		if v.flag == "-trace" {
+			o.Trace = abs
+		}
 	}
 	if r.last != "" {
-		o.Env, o.Last = append(o.Env, jobenv.TraceLast+"="+r.last), r.trace
+		o.Env, o.Last = append(o.Env, jobenv.TraceLast+"="+r.last), true
 	}
 	return nil
 }
@@ -125,10 +125,15 @@ func (r *recording) finished(w io.Writer) {
 	if r.trace == "" {
 		return
 	}
-	err := perfetto.Mend(r.trace) // of a device nothing can be
-	if at, bad := os.Stat(r.trace); err != nil || bad != nil || r.last == "" || !at.Mode().IsRegular() {
+	f, err := os.OpenFile(r.trace, os.O_RDWR, 0)
+	if err != nil {
 		return
-	} else if at.Size() == 0 {
+	}
+	defer f.Close()
+	size, err := perfetto.Mend(f, false) // of a device nothing can be, nor while a disk is stuck
+	if at, bad := f.Stat(); err != nil || bad != nil || r.last == "" || !at.Mode().IsRegular() {
+		return
+	} else if size == 0 {
 		_ = os.Remove(r.trace)
 		return
 	}

@@ -125,7 +125,6 @@ func TestRecord(t *testing.T) {
 		{[]string{"-trace", "/dev/full", simulated(t, "hello")}, 0, []string{"argon: trace: it is not complete"}},
 		{[]string{"-trace", "", "./program"}, jobenv.StatusUsage, []string{"-trace", "empty"}},
 		{[]string{"-trace", filepath.Join(dir, "none", "x"), simulated(t, "hello")}, jobenv.StatusFailed, []string{"-trace", "no such file"}},
-		{[]string{"-trace", file + ".trace", "-hosts", "elsewhere:2", simulated(t, "hello")}, jobenv.StatusFailed, []string{"elsewhere", "-trace"}},
 		{[]string{"-record", filepath.Join(dir, "none", "x"), simulated(t, "hello")}, jobenv.StatusFailed, []string{"-record", "no such file"}},
 		{[]string{"-record", file, "-hosts", "elsewhere:2", simulated(t, "hello")}, jobenv.StatusFailed, []string{"elsewhere", "-record"}},
 	} {

@@ -83,9 +83,12 @@ type Config struct {
 	Stall where.Stall
 	// Feed gets views of the job for its viewers; nil means none.
 	Feed *monitor.Feed
-	// Last is the file to which ranks write what they have done last, when they are told that a report says where they wait
-	// (jobenv.TraceLast); "" means none.
-	Last string
+	// Trace is the file, which is there, to which ranks write what they do (jobenv.Trace); those of other machines write to files there, and
+	// it gets these. "" means none.
+	Trace string
+	// Last says that ranks write to it what they have done last, when they are told that a report says where they
+	// wait (jobenv.TraceLast).
+	Last bool
 	// KillGrace is the time between SIGTERM (or a forwarded signal) and
 	// SIGKILL; 0 means 5 s. Negative means none.
 	KillGrace time.Duration
@@ -104,6 +107,9 @@ type Config struct {
 	// process ids, on a goroutine of its own, whose end Run awaits. nil means
 	// that nothing is called.
 	Started func(pids []int)
+	// Ended is called once when a job that has begun is over, with what Run will return, before other hosts send what their ranks
+	// have written to Trace. nil means that nothing is called.
+	Ended func(Result, error)
 	// Exclusive says that the launcher's process has no children except the
 	// ranks' own, so that every other child is something that a rank has left
 	// behind. Without it such children are known by ARGON_JOBID in their

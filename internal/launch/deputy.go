@@ -72,6 +72,11 @@ type deputy struct {
 	pumping sync.WaitGroup
 	input   *backlog // of rank 0
 	stopped bool     // ranks are, with the launcher
+
+	trace      *os.File // that its ranks write, of which the launcher gets all; nil: none
+	traceMeter *meter
+	tracing    sync.Mutex // of sendTrace
+	traceSent  int64
 }
 
 // Deputy is the main function of the process that looks after the ranks of one
@@ -148,7 +153,7 @@ func (d *deputy) next() (frame, error) {
 			}
 			switch f.kind {
 			case frameAlive:
-				d.link.send(frameAlive, nil)
+				d.alive(&f)
 			case frameFail, frameResume, frameSuspend:
 			default:
 				return f, nil
@@ -157,6 +162,14 @@ func (d *deputy) next() (frame, error) {
 			return frame{}, fmt.Errorf("ended by %s", sys.SignalName(s.(syscall.Signal)))
 		}
 	}
+}
+
+// alive answers a sign of life, with the time if it has that of the launcher.
+func (d *deputy) alive(f *frame) {
+	if len(f.nums) > 0 {
+		f.nums = []int64{f.nums[0], int64(sys.Monotonic())}
+	}
+	d.link.send(frameAlive, f.nums)
 }
 
 // expect is next for a frame of that kind, or the end of the job, which is io.EOF.
@@ -252,6 +265,9 @@ func (d *deputy) prepare() error {
 	if err := d.findProgram(); err != nil {
 		return err
 	}
+	if err := d.keepTrace(); err != nil {
+		return d.refuse(err)
+	}
 	key, err := jobkey.Parse(t.Key)
 	if err != nil {
 		return d.refuse(err)
@@ -309,12 +325,8 @@ func (d *deputy) findProgram() error {
 	if d.path = t.Path; t.Digest == "" || trusted(t.Path) && digestOf(t.Path) == t.Digest {
 		return nil
 	}
-	if d.temp == "" {
-		var err error
-		if d.temp, err = os.MkdirTemp(t.Temp, "gasrun-"); err != nil {
-			return d.refuse(errs.Resource("launch: no room for the program: %v (-tmpdir, TMPDIR)", err))
-		}
-		d.guard.say("dir %s", d.temp)
+	if err := d.makeTemp("program"); err != nil {
+		return d.refuse(err)
 	}
 	dir := filepath.Join(d.temp, "program")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -354,6 +366,18 @@ func (d *deputy) findProgram() error {
 	if err := Runnable(d.path); err != nil {
 		return d.refuse(err)
 	}
+	return nil
+}
+
+// makeTemp makes the directory for what.
+func (d *deputy) makeTemp(what string) (err error) {
+	if d.temp != "" {
+		return nil
+	}
+	if d.temp, err = os.MkdirTemp(d.task.Temp, "gasrun-"); err != nil {
+		return errs.Resource("launch: no room for the %s: %v (-tmpdir, TMPDIR)", what, err)
+	}
+	d.guard.say("dir %s", d.temp)
 	return nil
 }
 
@@ -641,6 +665,7 @@ func (d *deputy) loop() error {
 	silence := awake.NewCount((dead + lostGrace + pulse - 1).Truncate(pulse), pulseAnswer, awake.Now())
 	look := time.NewTimer(silence.Next())
 	defer look.Stop()
+	cleaned := false          // nothing is left but the trace, which has no name any more
 	decided := false          // the launcher knows of a failure, or ends the job for another reason
 	var verdict *awake.Count  // when it is over the launcher must have decided
 	var soon <-chan time.Time // the next look at it
@@ -657,6 +682,9 @@ func (d *deputy) loop() error {
 	for {
 		select {
 		case f, ok := <-d.in:
+			if !ok && cleaned {
+				return nil
+			}
 			if !ok {
 				return errGone
 			}
@@ -664,7 +692,10 @@ func (d *deputy) loop() error {
 			switch f.kind {
 			case frameEnd:
 				d.cleanUp()
-				return nil
+				if d.trace == nil {
+					return nil
+				}
+				cleaned, decided, soon = true, true, nil // until the launcher has what it wants of the trace
 			default:
 				if f.decides() {
 					decided, soon = true, nil
@@ -753,7 +784,16 @@ func (d *deputy) obey(f *frame) bool {
 	}
 	switch f.kind {
 	case frameAlive:
-		d.link.send(frameAlive, nil)
+		d.alive(f)
+	case frameTrace:
+		switch n := f.num(0); {
+		case d.trace == nil || n < 0:
+			return false
+		case n > 0:
+			d.traceMeter.give(n)
+		default:
+			go d.sendTrace()
+		}
 	case frameSignal:
 		if len(f.nums) < 2 || f.nums[0] < 1 || f.nums[0] > 64 {
 			return false

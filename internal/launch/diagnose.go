@@ -42,7 +42,7 @@ type dump struct {
 // else that ranks write to standard error, do not get into the job's output.
 func (j *job) ask(sig syscall.Signal, limit time.Duration, keep bool, q *question) {
 	j.question = q
-	tell := j.Last != "" && !q.silent
+	tell := j.Last && !q.silent
 	type answer struct{ came, ended <-chan struct{} }
 	var wait []answer
 	seen := look(j.byHost(j.alive()))
@@ -157,7 +157,7 @@ func (j *job) answers(q *question) {
 
 // recorded has ranks write what they have done last, if they keep that, and then calls then.
 func (j *job) recorded(limit time.Duration, then func()) {
-	if j.Last == "" || !j.anyAttached() {
+	if !j.Last || !j.anyAttached() {
 		then()
 		return
 	}
@@ -273,9 +273,23 @@ func (j *job) tellStall(what string, all []where.Answer) {
 
 // nameLast tells where ranks have written what they have done last, if they keep that.
 func (j *job) nameLast() {
-	if j.Last != "" {
-		j.log.printf("gasrun: what the ranks have done last is in %s (-trace-last)", j.Last)
+	if !j.Last {
+		return
 	}
+	hosts := elsewhere(j.hosts)
+	tell := func() { j.log.printf("gasrun: what the ranks have done last is in %s (-trace-last)", j.Trace) }
+	if len(hosts) == 0 {
+		tell()
+		return
+	}
+	j.traces.aside.Go(func() { // which may take long
+		fetchAll(hosts, func(h *host, err error) {
+			if err != nil {
+				j.log.printf("gasrun: what the ranks on %s have done last is not all in %s: %s (-trace-last)", h.label, j.Trace, bare(err))
+			}
+		})
+		tell()
+	})
 }
 
 // silence is what is known of process p, which has not answered.

@@ -66,7 +66,9 @@ type host struct {
 	input     *meter        // of standard input; nil if rank 0 is elsewhere
 	backlogs  [][2]*backlog // of the ranks' output
 	foreign   [][2]bool     // see stream.foreign; of the reader's goroutine until the backlog ends
-	inside    *deputy       // in this process; nil: elsewhere
+	trace     hostTrace
+	left      bool    // leave has been called
+	inside    *deputy // in this process; nil: elsewhere
 }
 
 func newHost(j *job, p placement) *host {
@@ -80,6 +82,7 @@ func newHost(j *job, p placement) *host {
 		bye:       make(chan frame, 1),
 		running:   make(chan struct{}),
 		failed:    make(chan struct{}),
+		trace:     hostTrace{clock: clock{done: make(chan struct{}, 1)}},
 	}
 	if p.own { // its output comes directly
 		return h
@@ -137,6 +140,9 @@ func (h *host) listen(r *bufio.Reader) {
 			b.close()
 		}
 	}
+	if b := h.trace.coming.Load(); b != nil {
+		b.close()
+	}
 	if h.input != nil {
 		h.input.stop()
 	}
@@ -156,6 +162,13 @@ func (h *host) hear(f *frame) error {
 	}
 	switch f.kind {
 	case frameAlive:
+		if now := sys.Monotonic(); len(f.nums) == 2 && h.trace.clock.heard(time.Duration(f.nums[0]), time.Duration(f.nums[1]), now) {
+			h.link.send(frameAlive, []int64{int64(sys.Monotonic())})
+		}
+	case frameTraced:
+		if !h.traced(f) {
+			return odd
+		}
 	case frameOutput:
 		h.backlogs[f.num(0)-h.first][f.nums[1]].put(f.texts[0])
 	case frameOutEnd:
@@ -237,6 +250,7 @@ func (h *host) hear(f *frame) error {
 		default:
 			close(h.running)
 		}
+		h.alive()
 		h.report(nil)
 	case frameRefuse:
 		h.report(h.failure("%s", errs.Line(f.text(), textMost)))
@@ -276,7 +290,7 @@ func (h *host) beat() {
 			running = nil
 			silence = awake.NewCount(patience(h.j.Env), pulseAnswer, awake.Now())
 		case <-t.C:
-			h.link.send(frameAlive, nil)
+			h.alive()
 			continue
 		case <-look.C:
 		}
@@ -288,6 +302,15 @@ func (h *host) beat() {
 			return
 		}
 		look.Reset(max(silence.Next(), pulse/20))
+	}
+}
+
+// alive sends a sign of life, and compares clocks if there is need.
+func (h *host) alive() {
+	if h.task.Trace {
+		h.link.send(frameAlive, h.trace.clock.begin())
+	} else {
+		h.link.send(frameAlive, nil)
 	}
 }
 
@@ -355,7 +378,7 @@ func (h *host) fail(rank, status int, cause string) {
 	}
 }
 
-// stop has the deputy clean up, and ends it. All ranks have ended, or must.
+// stop has the deputy clean up, and ends it, unless it has something of the trace; leave does then. All ranks have ended, or must.
 func (h *host) stop() {
 	if h.link != nil {
 		h.link.send(frameEnd, nil)
@@ -367,14 +390,27 @@ func (h *host) stop() {
 			for _, pid := range f.nums[min(1, len(f.nums)):] {
 				h.j.log.printf("gasrun: process %d of the job%s does not die", pid, on(h.label))
 			}
+			if h.task.Trace {
+				return
+			}
 		case <-h.failed:
 		case <-awake.After(byeLimit):
 			h.j.log.printf("gasrun: host %s does not say that it has cleaned up", h.label)
 		}
-		h.quiet.Store(true)
+	}
+	h.leave()
+}
+
+// leave lets go of the deputy, which ends.
+func (h *host) leave() {
+	if h.left {
+		return
+	}
+	h.left = true
+	h.quiet.Store(true)
+	if h.link != nil {
 		h.link.close()
 	}
-	h.quiet.Store(true)
 	if h.cmd != nil && h.cmd.Process != nil {
 		select {
 		case <-h.exited:

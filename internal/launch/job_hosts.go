@@ -250,7 +250,7 @@ func (j *job) taskOf(h *host, path string) task {
 		t.Dir = workingDir()
 	}
 	if !h.Here {
-		t.Digest = j.program.digest
+		t.Digest, t.Trace = j.program.digest, j.Trace != ""
 	}
 	return t
 }

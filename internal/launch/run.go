@@ -151,6 +151,8 @@ type job struct {
 	copyErrs int   // files in OutputDir that are not complete
 	copyErr  error // why the first one is not
 
+	traces traces
+
 	eventMu  sync.Mutex
 	events   []func()      // what the hosts' goroutines have for the loop
 	eventful chan struct{} // there are some
@@ -223,6 +225,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	}
 	if err != nil {
 		j.clean()
+		eachHost(elsewhere(j.hosts), (*host).leave)
 		if j.status != 0 { // the launcher was told to end
 			res.Status = j.status
 		}
@@ -252,6 +255,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err != nil {
 		j.log.endLine(nil)
 	}
+	if j.Ended != nil {
+		j.Ended(res, err)
+	}
+	j.lastTraces()
+	eachHost(elsewhere(j.hosts), (*host).leave)
 	return res, err
 }
 

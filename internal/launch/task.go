@@ -31,6 +31,7 @@ type task struct {
 	Seats              seats // on the launcher's machine
 	DirGiven           bool  // Dir must be there
 	Shared             bool  // ranks of a host share memory
+	Trace              bool  // ranks write a trace, which the launcher gets
 	Stdin              bool  // rank 0 is here, and there is input for it
 	StdinHere          bool  // which is the file stdinFile of the deputy itself
 	SSH                bool  // what ssh knows of the launcher's address is worth a try

@@ -43,6 +43,7 @@ const (
 	frameInput   frameKind = 'I' // text: standard input of rank 0; empty: that was all
 	frameCredit  frameKind = 'A' // rank, stream, so many bytes of output were taken
 	frameLook    frameKind = 'L' // 1 to learn what they have done as well; ranks: what do their processes do?
+	frameTrace   frameKind = 'T' // 0: send what ranks have written of the trace since; else so many bytes of that were taken
 	frameEnd     frameKind = 'E' // all ranks have ended: clean up
 )
 
@@ -60,9 +61,11 @@ const (
 	frameThirst  frameKind = 'i' // rank 0 waits for input
 	frameTaken   frameKind = 'a' // so many bytes of input were taken; -1: no more are
 	frameSeen    frameKind = 'l' // of each: rank, process id, state, time that it ran and waited for a processor, faults
+	frameTraced  frameKind = 't' // 1 and the next bytes of the trace, or 0 and why there are no more, "" if that was all
 	frameBye     frameKind = 'b' // how many processes were killed, those that do not die
 
-	frameAlive frameKind = 'H' // of either: a sign of life
+	// Of either: a sign of life. With a time of the launcher's clock the deputy's answer has that and its own.
+	frameAlive frameKind = 'H'
 )
 
 // maxFrame bounds the length of a frame. The longest is that of the job, with
@@ -174,6 +177,8 @@ var shapes = map[frameKind]struct {
 	frameOutEnd:  {3, 0, true, true},
 	frameStarted: {2, 1, true, false},
 	frameTaken:   {1, 0, false, false},
+	frameTrace:   {1, 0, false, false},
+	frameTraced:  {1, 1, false, false},
 }
 
 // odd reports whether f is none that is about ranks first to first+count-1.

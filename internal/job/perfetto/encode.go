@@ -77,9 +77,12 @@ var marked = text(nil, tracePacket, text(nil, packetMark, "\x82\x47\x7a\x76\xb2\
 
 func (e *encoder) mark() { e.b = append(e.b, marked...) }
 
+// packetHead is what each packet of a trace begins with, before its length.
+const packetHead = tracePacket<<3 | wireLen
+
 // whole is how many bytes of b are whole packets.
 func whole(b []byte) (n int) {
-	for len(b) > n && b[n] == tracePacket<<3|wireLen {
+	for len(b) > n && b[n] == packetHead {
 		l, k := binary.Uvarint(b[n+1:])
 		if k <= 0 || l > uint64(len(b)-n-1-k) {
 			break
@@ -87,6 +90,23 @@ func whole(b []byte) (n int) {
 		n += 1 + k + int(l)
 	}
 	return n
+}
+
+// move writes whole packets of another clock, in which the time comes first.
+func (e *encoder) move(b []byte, here func(theirs time.Duration) time.Duration) {
+	for len(b) > 0 {
+		l, k := binary.Uvarint(b[1:])
+		p := b[1+k:][:l]
+		b = b[1+k+int(l):]
+		if l > 0 && p[0] == packetTimestamp<<3|wireVarint {
+			if at, n := binary.Uvarint(p[1:]); n > 0 {
+				e.packet = varint(e.packet[:0], packetTimestamp, uint64(max(here(time.Duration(at)), 0)))
+				e.packet = append(e.packet, p[1+n:]...)
+				p = e.packet
+			}
+		}
+		e.b = text(e.b, tracePacket, p)
+	}
 }
 
 // process writes the track of a rank. Process 0 is the kernel's, so that rank 0 is process 1.

@@ -66,6 +66,15 @@ func Open(name string, begun bool, last time.Duration, say io.Writer) (*File, er
 	return &File{to: f, say: say, begun: begun, last: last}, nil
 }
 
+// Extend opens a trace that has been begun, to Merge others into.
+func Extend(name string) (*File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &File{to: f, say: io.Discard, begun: true}, nil
+}
+
 // LastName is the name of a file for the last that ranks do, if none is given: by the process, so that none is lost to
 // a later job.
 func LastName() string { return fmt.Sprintf("argon-%d.pftrace", os.Getpid()) }
@@ -146,19 +155,49 @@ func (f *File) write() error {
 	return nil
 }
 
-// Mend cuts off a file what a process that was killed has half written.
-func Mend(name string) error {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	unlock, err := sys.LockFile(f.Fd(), true)
+// Mend cuts off a file what a process that was killed has half written, and returns how long it is: so much of it stays as it is.
+// Without wait it does nothing while another one writes.
+func Mend(f *os.File, wait bool) (size int64, err error) {
+	unlock, err := sys.LockFile(f.Fd(), wait)
 	defer unlock()
 	if err == nil {
-		_, err = mend(f)
+		size, err = mend(f)
 	}
-	return err
+	return size, err
+}
+
+var errNoTrace = errors.New("that is no trace")
+
+// maxPacket is the most bytes of a packet of another trace.
+const maxPacket = 1 << 20
+
+// Merge appends the packets of a trace of another host, which next returns in pieces until there are no more, at the times that
+// here makes of theirs. It is for several goroutines at once. The error is io.ErrUnexpectedEOF if there is half a packet at the end.
+func (f *File) Merge(next func() (piece []byte, ok bool), here func(theirs time.Duration) time.Duration) error {
+	var b []byte
+	for {
+		piece, more := next()
+		b = append(b, piece...)
+		n := whole(b)
+		f.mu.Lock()
+		f.e.move(b[:n], here)
+		if !more || len(f.e.b) >= chunkBytes {
+			f.put()
+		}
+		err := f.err
+		f.mu.Unlock()
+		b = append(b[:0], b[n:]...)
+		switch {
+		case err != nil:
+			return err
+		case len(b) > maxPacket || len(b) > 0 && b[0] != packetHead:
+			return errNoTrace
+		case !more && len(b) > 0:
+			return io.ErrUnexpectedEOF
+		case !more:
+			return nil
+		}
+	}
 }
 
 // mend cuts off half a packet at the end of f, which is locked, and returns how long f is.

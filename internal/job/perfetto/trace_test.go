@@ -3,9 +3,11 @@ package perfetto
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +71,12 @@ func TestTorn(t *testing.T) {
 		if err := os.WriteFile(name, all[:cut], 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := Mend(name); err != nil {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Mend(f, true)
+		if f.Close(); err != nil {
 			t.Fatal(err)
 		}
 		want, had := " one two", names(t, name)
@@ -216,6 +223,49 @@ func TestRing(t *testing.T) {
 		if count["outer"] != 1 || count["all outer"] != 1 || count["waits"] != 1 || count["all waits"] != 1 || count["forgotten"] != 0 ||
 			step > 0 && count["message"] != int(last/step)+1 || step == 0 && count["message"] < 10_000 {
 			t.Errorf("step %v: the file has %v", step, count)
+		}
+	}
+}
+
+// TestMerge: what another host has written comes at other times, in whatever pieces it comes, but for half a packet, and what is no trace is refused.
+func TestMerge(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "trace")
+	written(t, name+" there", "three", "four")
+	b, err := os.ReadFile(name + " there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 1; size <= len(b); size = 2*size + 1 {
+		for _, tc := range []struct {
+			more string
+			err  error
+		}{{"", nil}, {string(b[:3]), io.ErrUnexpectedEOF}, {"no trace", errNoTrace}} {
+			_ = os.Remove(name)
+			written(t, name, "one")
+			f, err := Extend(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest, times := append(bytes.Clone(b), tc.more...), []time.Duration{}
+			err = f.Merge(func() ([]byte, bool) {
+				piece := rest[:min(size, len(rest))]
+				rest = rest[len(piece):]
+				return piece, len(piece) > 0
+			}, func(theirs time.Duration) time.Duration {
+				times = append(times, theirs)
+				return 1<<40 + theirs
+			})
+			f.Close()
+			if !errors.Is(err, tc.err) {
+				t.Errorf("in pieces of %d, and %q: %v, not %v", size, tc.more, err, tc.err)
+			}
+			if got := names(t, name); tc.err != errNoTrace && got != " one three four" || !slices.Equal(times, []time.Duration{0, 0, 1, 1}) {
+				t.Errorf("in pieces of %d, and %q: %q at %v", size, tc.more, got, times)
+			}
+			all, _ := os.ReadFile(name)
+			if k := bytes.Count(all, binary.AppendUvarint([]byte{packetTimestamp<<3 | wireVarint}, 1<<40+1)); tc.err != errNoTrace && k != 2 {
+				t.Errorf("in pieces of %d: %d times are those of here, of 2", size, k)
+			}
 		}
 	}
 }
