@@ -23,6 +23,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +62,22 @@ func Main() {
 		fmt.Fprintln(os.Stderr, "gasrun:", err)
 		os.Exit(jobenv.StatusFailed)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "status" {
+		if err := status(os.Args[2:]); err != nil {
+			launch.Report(os.Stderr, err)
+			os.Exit(jobenv.StatusUsage)
+		}
+		os.Exit(0)
+	}
 	os.Exit(run(os.Args[1:]))
+}
+
+// status says where the ranks of a job wait that is under way.
+func status(args []string) error {
+	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "-") {
+		return errors.New("usage: gasrun status [JOB]; a program of that name is gasrun -- status")
+	}
+	return launch.Status(os.Stdout, strings.Join(args, ""))
 }
 
 // self is this executable, even if its file has been removed or replaced.
@@ -82,6 +98,7 @@ type options struct {
 
 func usage(w io.Writer) {
 	fmt.Fprint(w, `usage: gasrun [flags] [--] PROGRAM|PACKAGE [ARGS]
+       gasrun status [JOB]
 
 Runs PROGRAM, or builds and runs the main package PACKAGE (a directory, an
 import path, or a .go file), as a job of several ranks on this host or others.
@@ -179,6 +196,8 @@ one killed it) or of Exit; 0 if all ended in good order; 1 if the job failed oth
 bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
 
 kill -USR1 says where each rank waits, and the job goes on; Ctrl-C says it and ends the job.
+gasrun status JOB prints it in another terminal: JOB is the number of gasrun's process, not needed if
+there is one job of yours on this host. A program with that name is gasrun -- status.
 `)
 }
 
@@ -507,6 +526,9 @@ func run(args []string) int {
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
 	c.Exclusive = true
 	c.Guard = self
+	if c.Stacks = filepath.Join(c.OutputDir, fmt.Sprintf("argon-%d.stacks", os.Getpid())); c.Quiet {
+		c.Stacks = os.DevNull
+	}
 	if err := errors.Join(o.sim.start(&o), o.traffic.start(&o)); err != nil {
 		complain(err)
 		return jobenv.StatusFailed

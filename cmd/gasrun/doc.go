@@ -183,13 +183,16 @@
 // However ranks end then is no failure, and those that have not ended after a
 // second get SIGTERM, and after the grace time SIGKILL.
 //
+// "gasrun status [JOB]" in another terminal does what SIGUSR1 does, and prints it there.
+//
 // SIGUSR1 asks each rank where it waits and prints one line for each, or one for
 // all ranks whose answers are alike if there are many; the job goes on.
 // SIGINT, SIGTERM and SIGHUP ask, too, unless -q is given, for at most a second. Then they
 // are forwarded to the ranks, and the job is killed if it has not ended after the grace
 // time; a second one kills it at once.
-// SIGQUIT (Ctrl-\) asks, prints one line for each rank and then the stacks of
-// their goroutines, and ends the job.
+// SIGQUIT (Ctrl-\) asks, prints one line for each rank, writes the stacks of
+// their goroutines to argon-PID.stacks here, or in the directory of -output-dir, unless -q is
+// given, and ends the job.
 // SIGUSR2 is forwarded. SIGTSTP (Ctrl-Z) stops the ranks too.
 //
 // # Exit status

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -196,33 +198,41 @@ func TestInterruptedGasProgram(t *testing.T) {
 	}
 }
 
-// A job that hangs tells for each rank where it waits, then the stacks.
+// A job that hangs tells for each rank where it waits; the stacks go to a file, which it names, and with -q nowhere.
 func TestHangIsDiagnosed(t *testing.T) {
-	cmd, rest, stderr := started(t, "-n", "3", program(t), "deaf")
-	awaitReady(t, 3, rest, stderr)
-	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
-	res := await(t, cmd, &bytes.Buffer{}, stderr)
-	res.want(t, jobenv.StatusQuit)
-	stacks := strings.Index(res.stderr, "goroutine ")
-	for i := range 3 {
-		m := regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+\): (.+ at main\.go:\d+.*)$`, i)).FindStringSubmatchIndex(res.stderr)
-		if m == nil || m[1] > stacks {
-			t.Errorf("no line for rank %d before the stacks: %s", i, res.stderr)
+	for _, flag := range []string{"", "-q"} {
+		args := slices.DeleteFunc([]string{flag, "-n", "3", program(t), "deaf"}, func(s string) bool { return s == "" })
+		cmd, rest, stderr := started(t, args...)
+		awaitReady(t, 3, rest, stderr)
+		if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+			t.Fatal(err)
 		}
-		if n := strings.Count(res.stderr, fmt.Sprintf("gasrun: rank %d (pid ", i)); n != 1 {
-			t.Errorf("%d headings for the stacks of rank %d, want 1", n, i)
+		res := await(t, cmd, &bytes.Buffer{}, stderr)
+		res.want(t, jobenv.StatusQuit)
+		for i := range 3 {
+			if !regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+\): (.+ at main\.go:\d+.*)$`, i)).MatchString(res.stderr) {
+				t.Errorf("no line for rank %d: %s", i, res.stderr)
+			}
+			if n := strings.Count(res.stacks, fmt.Sprintf("gasrun: rank %d (pid ", i)); flag == "" && n != 1 {
+				t.Errorf("%d headings for the stacks of rank %d, want 1", n, i)
+			}
 		}
-	}
-	if !strings.Contains(stacksOf(res.stderr, 1), "main.deaf(") {
-		t.Errorf("the stack of the deaf rank is missing: %s", res.stderr)
+		if strings.Contains(res.stderr, "goroutine ") {
+			t.Errorf("stacks are on the screen: %s", res.stderr)
+		}
+		if strings.Contains(stacksOf(res.stacks, 1), "main.deaf(") != (flag == "") {
+			t.Errorf("with %q the file has %q", flag, res.stacks)
+		}
+		left, err := filepath.Glob("*.stacks")
+		if err != nil || len(left) > 0 {
+			t.Errorf("with %q there are %v, %v", flag, left, err)
+		}
 	}
 }
 
-// stacksOf is the output of gasrun below the heading of a rank's stacks.
-func stacksOf(stderr string, rank int) string {
-	_, rest, _ := strings.Cut(stderr, fmt.Sprintf("\ngasrun: rank %d (pid ", rank))
+// stacksOf is what is below the heading of a rank's stacks.
+func stacksOf(stacks string, rank int) string {
+	_, rest, _ := strings.Cut(stacks, fmt.Sprintf("\ngasrun: rank %d (pid ", rank))
 	rest, _, _ = strings.Cut(rest, "\ngasrun: ")
 	return rest
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,7 +80,10 @@ func command(t *testing.T, args ...string) (cmd *exec.Cmd, temp string) {
 type result struct {
 	status         int
 	stdout, stderr string
+	stacks         string // of the file that stderr names
 }
+
+var stacksFile = regexp.MustCompile(`(?m)^gasrun: the stacks of the goroutines are in (.*)$`)
 
 func gasrun(t *testing.T, args ...string) result {
 	t.Helper()
@@ -105,9 +109,17 @@ func await(t *testing.T, cmd *exec.Cmd, out, err *bytes.Buffer) result {
 	if e != nil && !errors.As(e, &ee) {
 		t.Fatal(e)
 	}
-	r := result{cmd.ProcessState.ExitCode(), out.String(), err.String()}
+	r := result{status: cmd.ProcessState.ExitCode(), stdout: out.String(), stderr: err.String()}
 	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
 		r.status = -int(ws.Signal())
+	}
+	if m := stacksFile.FindStringSubmatch(r.stderr); m != nil {
+		b, err := os.ReadFile(m[1])
+		if err != nil {
+			t.Error(err)
+		}
+		r.stacks = "\n" + string(b)
+		_ = os.Remove(m[1]) // it is there
 	}
 	temp := ""
 	for _, kv := range cmd.Env {
@@ -132,7 +144,7 @@ func (r result) want(t *testing.T, status int, stderr ...string) {
 		}
 	}
 	if t.Failed() {
-		t.Logf("status %d\nstdout: %s\nstderr: %s", r.status, r.stdout, r.stderr)
+		t.Logf("status %d\nstdout: %s\nstderr: %s%s", r.status, r.stdout, r.stderr, r.stacks)
 	}
 }
 
@@ -555,6 +567,46 @@ func TestSignals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gasrun status says in another terminal where the ranks of a job wait, which goes on, or of several which there are.
+func TestStatus(t *testing.T) {
+	var jobs []*exec.Cmd
+	for _, flags := range [][]string{{"-n", "2"}, {"-hosts", "localhost:1,localhost:1"}} {
+		cmd, rest, stderr := started(t, append(flags, program(t), "wait")...)
+		awaitReady(t, 2, rest, stderr)
+		jobs = append(jobs, cmd)
+		defer func() {
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			r := await(t, cmd, &bytes.Buffer{}, stderr)
+			r.want(t, 130)
+			if strings.Contains(r.stderr, ": job ") {
+				t.Errorf("the job says what it was asked: %s", r.stderr)
+			}
+		}()
+	}
+	all := gasrun(t, "status")
+	all.want(t, 0)
+	for _, cmd := range jobs {
+		pid := cmd.Process.Pid
+		if line := regexp.MustCompile(fmt.Sprintf(`(?m)^job %d: gasprog.*, ranks 0\.\.1, for \d+s$`, pid)); !line.MatchString(all.stdout) {
+			t.Errorf("no line for job %d: %s", pid, all.stdout)
+		}
+		want := regexp.MustCompile(fmt.Sprintf(`^gasrun: job %d: gasprog.*, ranks 0\.\.1, for \d+s: rank 0 .*, which rank 1 waits for, sleeps .* at main\.go:\d+.*\ngasrun:   rank 0 .*\ngasrun:   rank 1 .*barrier.*\n$`, pid))
+		for { // ranks may not have come there yet, or not answer in time
+			r := gasrun(t, "status", strconv.Itoa(pid))
+			if r.status != 0 || !strings.Contains(r.stdout, "\ngasrun:   rank 1 ") {
+				t.Fatalf("status %d, %s%s", r.status, r.stdout, r.stderr)
+			}
+			if want.MatchString(r.stdout) {
+				break
+			}
+		}
+	}
+	gasrun(t, "status", "1").want(t, jobenv.StatusUsage, "no job is 1; there are ", strconv.Itoa(jobs[0].Process.Pid))
+	gasrun(t, "status", "-n").want(t, jobenv.StatusUsage, "usage: gasrun status [JOB]")
 }
 
 // SIGUSR1 to gasrun says where ranks wait, as often as it comes, and the job goes on; an

@@ -746,8 +746,8 @@ func TestHostsDiagnosis(t *testing.T) {
 	}
 	r := await(t, cmd, &bytes.Buffer{}, stderr)
 	r.want(t, jobenv.StatusQuit)
-	if !strings.Contains(stacksOf(r.stderr, 1), "main.deaf(") {
-		t.Errorf("the stack of the deaf rank is missing: %s", r.stderr)
+	if !strings.Contains(stacksOf(r.stacks, 1), "main.deaf(") {
+		t.Errorf("the stack of the deaf rank is missing: %s", r.stacks)
 	}
 	for i := range 4 {
 		if !regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+ on localhost#%d\): .+ at main\.go:\d+.*$`, i, i/2+1)).MatchString(r.stderr) {

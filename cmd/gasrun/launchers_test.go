@@ -168,7 +168,7 @@ func (s *site) command(c *exec.Cmd, env ...string) result {
 	limit := time.AfterFunc(4*time.Minute, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGQUIT) })
 	_ = c.Wait()
 	limit.Stop()
-	return result{c.ProcessState.ExitCode(), out.String(), err.String()}
+	return result{status: c.ProcessState.ExitCode(), stdout: out.String(), stderr: err.String()}
 }
 
 // daemon runs a program until the test ends, or its process does; what it says is in

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +30,8 @@ var running struct {
 }
 
 // diagnose has signals answered for r until forget is called: by a report of where ranks wait or, under
-// gasrun, which makes that of all processes, by a line per rank. SIGQUIT ends the process, by
-// all goroutine stacks and exit status 131; SIGUSR1 does not, nor does the launcher's question.
+// gasrun, which makes that of all processes, by a line per rank. SIGQUIT ends the process, with
+// all goroutine stacks before the report and exit status 131; SIGUSR1 does not, nor does the launcher's question.
 func diagnose(r *run) (forget func()) {
 	d := &running
 	d.mu.Lock()
@@ -79,6 +80,7 @@ func answer(last, told bool) {
 	d := &running
 	d.mu.Lock()
 	var out io.Writer = os.Stderr
+	var said bytes.Buffer // what is the last on the screen
 	for r := range d.runs {
 		out = r.cfg.Output
 		if told || last || !underGasrun() {
@@ -92,10 +94,11 @@ func answer(last, told bool) {
 		}
 		if last || !underGasrun() {
 			r.age(all)
-			report(out, "where each rank waits", all, len(r.eps), last)
+			report(&said, "where each rank waits", all, len(r.eps), last)
 		}
 	}
 	if !last {
+		_, _ = said.WriteTo(out)
 		d.mu.Unlock()
 		return
 	}
@@ -107,7 +110,8 @@ func answer(last, told bool) {
 		}
 		buf = make([]byte, 2*len(buf))
 	}
-	fmt.Fprintf(out, "\n%s\n", buf)
+	fmt.Fprintf(out, "\n%s\n\n", buf)
+	_, _ = said.WriteTo(out)
 	os.Exit(jobenv.StatusQuit)
 }
 

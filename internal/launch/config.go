@@ -89,6 +89,9 @@ type Config struct {
 	// Last says that ranks write to it what they have done last, when they are told that a report says where they
 	// wait (jobenv.TraceLast).
 	Last bool
+	// Stacks is the file that gets the goroutines' stacks, and what else ranks write to standard error in answer to SIGQUIT or Timeout; ""
+	// means that they are output as other lines are.
+	Stacks string
 	// KillGrace is the time between SIGTERM (or a forwarded signal) and
 	// SIGKILL; 0 means 5 s. Negative means none.
 	KillGrace time.Duration

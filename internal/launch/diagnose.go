@@ -1,8 +1,12 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,6 +27,8 @@ type question struct {
 	head string // of the report
 	then func() // what follows it, or nil
 	most int    // lines of the report until ranks are put together
+	// say takes each line of the report, nil: the job's log.
+	say func(format string, args ...any)
 	// silent: nothing is reported but, if no rank gets on, that.
 	silent bool
 	// told: a report has been made, or will be by others; ranks write what they keep.
@@ -89,7 +95,7 @@ func (j *job) askAside(limit time.Duration, q *question) {
 	then := q.then
 	q.then = func() {
 		for r := range j.ranks {
-			j.ranks[r].err.release()
+			_ = j.ranks[r].err.release(nil) // to no file
 		}
 		if then != nil {
 			then()
@@ -145,7 +151,7 @@ func (j *job) answers(q *question) {
 	}
 	j.Feed.Publish(now, all)
 	if !q.silent {
-		j.tell(q.head, q.most, all)
+		j.tell(q.say, q.head, q.most, all)
 	}
 	if q.then != nil {
 		q.then()
@@ -192,15 +198,18 @@ func (j *job) collect() (all []where.Answer) {
 	return all
 }
 
-// tell writes why the job does not go on, as far as that is known, and where each rank is.
-func (j *job) tell(head string, most int, all []where.Answer) {
+// tell says why the job does not go on, as far as that is known, and where each rank is.
+func (j *job) tell(say func(format string, args ...any), head string, most int, all []where.Answer) {
+	if say == nil {
+		say = j.log.printf
+	}
 	if cause, _ := where.Cause(all); cause != "" {
-		j.log.printf("gasrun: %s: %s", head, errs.Line(cause, 2*textMost))
+		say("gasrun: %s: %s", head, errs.Line(cause, 2*textMost))
 	} else {
-		j.log.printf("gasrun: %s; where each rank waits:", head)
+		say("gasrun: %s; where each rank waits:", head)
 	}
 	for _, line := range where.Report(all, most, j.Verbose) {
-		j.log.printf("gasrun:   %s", errs.Line(line, 2*textMost))
+		say("gasrun:   %s", errs.Line(line, 2*textMost))
 	}
 }
 
@@ -261,7 +270,7 @@ func seenAs(j *job) monitor.Job {
 // tellStall tells that no rank gets on, and ends the job if that was asked for.
 func (j *job) tellStall(what string, all []where.Answer) {
 	what += " (-stall)"
-	j.tell(what, fewLines, all)
+	j.tell(nil, what, fewLines, all)
 	if !j.Stall.End {
 		j.recorded(j.AnswerGrace, j.nameLast)
 		return
@@ -331,8 +340,8 @@ func (j *job) endWhenQuiet() {
 	d.quiet = awake.After(j.AnswerGrace)
 }
 
-// stacks passes on what ranks wrote in answer, one rank after the other. All
-// streams have ended.
+// stacks passes on what ranks wrote in answer, one rank after the other: to Config.Stacks, so that the report is the last on the
+// screen, or to the job's output where there is no such file. All streams have ended.
 func (j *job) stacks() {
 	if !j.dump.begun {
 		return
@@ -340,11 +349,37 @@ func (j *job) stacks() {
 	if j.question != nil { // all ranks ended first
 		j.answers(j.question)
 	}
-	for _, r := range j.dump.asked {
-		rk := &j.ranks[r]
-		if rk.err.heldSize() > 0 {
-			j.log.printf("gasrun: %s:", j.named(r))
+	var f *os.File
+	var err error
+	for i, r := range slices.DeleteFunc(j.dump.asked, func(r int) bool { return j.ranks[r].err.heldSize() == 0 }) {
+		if i == 0 {
+			f, err = createStacks(j.Stacks)
 		}
-		rk.err.release()
+		if head := fmt.Sprintf("gasrun: %s:", j.named(r)); f == nil {
+			j.log.printf("%s", head)
+		} else {
+			fmt.Fprintln(f, head) // if that fails, so does what comes
+		}
+		err = cmp.Or(err, j.ranks[r].err.release(f))
 	}
+	if f != nil {
+		err = cmp.Or(err, f.Close())
+	}
+	switch {
+	case err != nil:
+		j.log.printf("gasrun: the stacks of the goroutines: %v", err)
+	case f != nil && !j.Quiet:
+		j.log.printf("gasrun: the stacks of the goroutines are in %s", f.Name())
+	}
+}
+
+// createStacks makes the file or, where that cannot be, one among temporary files; it is nil if there is to be none, or none can be.
+func createStacks(name string) (f *os.File, err error) {
+	if name == "" {
+		return nil, nil
+	}
+	if f, err = os.Create(name); err != nil {
+		f, err = os.CreateTemp("", "*-"+filepath.Base(name))
+	}
+	return f, err
 }

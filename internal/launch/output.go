@@ -527,20 +527,25 @@ func (st *stream) hold(need int, keep bool) *held {
 	return h
 }
 
-// release passes on what was kept back.
-func (st *stream) release() {
+// release passes on what was kept back, to a file if that is not nil.
+func (st *stream) release(to *os.File) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	h := st.held
 	if h == nil {
-		return
+		return nil
 	}
 	st.held = nil
-	if len(h.rest) > 0 {
-		st.write(h.rest)
-	}
+	rest := h.rest
 	if h.dropped > 0 {
-		st.write(fmt.Appendf(nil, "(%d more bytes)\n", h.dropped))
+		rest = fmt.Appendf(rest, "(%d more bytes)\n", h.dropped)
+	}
+	if to != nil {
+		_, err := to.Write(rest)
+		return err
+	}
+	if len(rest) > 0 {
+		st.write(rest)
 	}
 	if st.label != nil {
 		st.sink.endLine(st)
@@ -549,6 +554,7 @@ func (st *stream) release() {
 		st.armed = true
 		st.timer.Reset(showTick)
 	}
+	return nil
 }
 
 // answers are those that have come.

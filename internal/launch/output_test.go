@@ -325,7 +325,7 @@ func TestHoldPicksTheAnswer(t *testing.T) {
 	if got := out.String(); got != "[3] before\n[3] unfin\n" {
 		t.Errorf("passed on %q while held", got)
 	}
-	st.release()
+	_ = st.release(nil) // to no file
 	st.feed([]byte("after\n"))
 	if got := out.String(); got != "[3] before\n[3] unfin\n[3] stray\n[3] goroutine 1\n[3] argon: where rank 3 waits: again\n[3] after\n" {
 		t.Errorf("passed on %q", got)

@@ -241,7 +241,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		go func() { defer close(told); j.Started(pids) }()
 		defer func() { <-told }()
 	}
+	stop := j.listen()
 	j.loop(ctx)
+	stop()
 	j.clean()
 	res, err = j.result()
 	res.Unread = j.log.abandoned.Load()

@@ -124,7 +124,7 @@ func (s *Server) Serve(names []string, files []*os.File, judge func(c Claimant) 
 
 // answer reads a question and decides.
 func (s *Server) answer(conn *net.UnixConn, judge func(c Claimant) Verdict) (text string, granted bool) {
-	c, err := credentials(conn)
+	c, err := Credentials(conn)
 	if err != nil {
 		return "refuse the system does not say which process asks: " + err.Error(), false
 	}
@@ -153,8 +153,8 @@ func (s *Server) answer(conn *net.UnixConn, judge func(c Claimant) Verdict) (tex
 	return "", true
 }
 
-// credentials are those of the process at the other end when it connected.
-func credentials(conn *net.UnixConn) (c Claimant, err error) {
+// Credentials are those of the process at the other end when it connected.
+func Credentials(conn *net.UnixConn) (c Claimant, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return c, err

@@ -112,9 +112,10 @@ var library = sync.OnceValue(func() string {
 	return dir
 })
 
-// Program reports whether a function, whose code is in file, is of the program: neither argon's nor Go's own.
+// Program reports whether a function, whose code is in file, is of the program: neither argon's nor Go's own, by which argon calls the
+// system (golang.org/x/sys).
 func Program(function, file string) bool {
-	if origin.Own(function, file) {
+	if origin.Own(function, file) || strings.HasPrefix(function, "golang.org/x/sys/") {
 		return false
 	}
 	dir := library()

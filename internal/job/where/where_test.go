@@ -247,3 +247,17 @@ func TestStacks(t *testing.T) {
 	<-read
 	<-stopped
 }
+
+// TestSystemCalls: a rank that waits in argon is not taken for one that calls the system itself.
+func TestSystemCalls(t *testing.T) {
+	all := parse("goroutine 7 [syscall]:\n" +
+		"golang.org/x/sys/unix.ppoll(0x1)\n\t/mod/golang.org/x/sys/unix/zsyscall_linux.go:138 +0x52\n" +
+		"github.com/argon-go/argon/conduits.WaitFor({0x1})\n\t/argon/conduits/wait.go:115 +0x1\n" +
+		"main.run(0x1)\n\t/home/main.go:40 +0x1\n")
+	if len(all) != 1 {
+		t.Fatalf("%d goroutines", len(all))
+	}
+	if a := all[0].Look(); a.State != Waits || a.Line != "main.go:40" || a.Call != "conduits.WaitFor" || a.In != "" {
+		t.Errorf("it does %+v", a)
+	}
+}
