@@ -116,7 +116,7 @@ func (c *Member) Handlers() []am.Entry {
 		{Index: handlerOffer, Name: p + ".offer", Fn: func(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }, Args: 2 + callWords, Kinds: am.Short | am.Request},
 		{Index: handlerData, Name: p + ".data", Fn: c.onData, Args: 4, Kinds: am.Medium | am.Request},
 		{Index: handlerWrong, Name: p + ".wrong", Fn: c.onWrong, Args: faultWords, Kinds: am.Short | am.Reply},
-		{Index: handlerSlot, Name: p + ".slot", Fn: c.onSlot, Args: 3 + callWords, Kinds: am.Medium | am.Request},
+		{Index: handlerSlot, Name: p + ".slot", Fn: func(t *am.Token, args []uint32, payload []byte) { onSlot(c, t, args, payload) }, Args: 3 + callWords, Kinds: am.Medium | am.Request},
 		{Index: handlerAbort, Name: p + ".abort", Fn: c.onAbort, Args: faultWords, Kinds: am.Short | am.Request},
 	}
 }

@@ -30,7 +30,7 @@ type earlyMail struct {
 }
 
 // useMail has c use copies of slots.
-func (c *Member) useMail() {
+func useMail(c *Member) {
 	if c.size < 2 || c.size > mailRanks || c.card != nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (s *shared) mails(k kind) bool {
 	return false
 }
 
-func (c *Member) onSlot(t *am.Token, args []uint32, payload []byte) {
+func onSlot(c *Member, t *am.Token, args []uint32, payload []byte) {
 	at := c.at(args[1] >> 16)
 	at.mu.Lock()
 	switch {
@@ -126,9 +126,7 @@ func (c *Member) onSlot(t *am.Token, args []uint32, payload []byte) {
 			at.shared.arrive(t.Src(), args, payload)
 		}
 	case at.team != nil && at.team.ranks == nil && len(at.team.early) < mailRanks:
-		m := earlyMail{src: t.Src(), payload: bulk.Clone(payload)}
-		copy(m.args[:], args)
-		at.team.early = append(at.team.early, m)
+		at.team.early = append(at.team.early, earlyMail{t.Src(), [3 + callWords]uint32(args), bulk.Clone(payload)})
 	}
 	at.mu.Unlock()
 	c.note(t, args[:2+callWords], false)

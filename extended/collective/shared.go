@@ -82,14 +82,14 @@ func (c *Member) useShared(places []int8) {
 		return
 	}
 	if slices.Contains(places, noPlace) {
-		c.useMail()
+		useMail(c)
 		return
 	}
 	s := &shared{c: c, ep: c.e.Conduit(), places: places}
 	for r := range c.size {
 		lines := s.linesOf(r)
 		if lines == nil {
-			c.useMail()
+			useMail(c)
 			return
 		}
 		s.areas = append(s.areas, lines)

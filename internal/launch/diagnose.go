@@ -105,7 +105,7 @@ func (j *job) askAside(limit time.Duration, q *question) {
 }
 
 // anyAttached reports whether a rank lives that can answer.
-func (j *job) anyAttached() bool {
+func anyAttached(j *job) bool {
 	return slices.ContainsFunc(j.alive(), func(r int) bool { return j.memory.State(r) == Attached })
 }
 
@@ -162,8 +162,8 @@ func (j *job) answers(q *question) {
 }
 
 // recorded has ranks write what they have done last, if they keep that, and then calls then.
-func (j *job) recorded(limit time.Duration, then func()) {
-	if !j.Last || !j.anyAttached() {
+func recorded(j *job, limit time.Duration, then func()) {
+	if !j.Last || !anyAttached(j) {
 		then()
 		return
 	}
@@ -272,7 +272,7 @@ func (j *job) tellStall(what string, all []where.Answer) {
 	what += " (-stall)"
 	j.tell(nil, what, fewLines, all)
 	if !j.Stall.End {
-		j.recorded(j.AnswerGrace, j.nameLast)
+		recorded(j, j.AnswerGrace, j.nameLast)
 		return
 	}
 	cause, _ := where.Cause(all)

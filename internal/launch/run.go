@@ -592,7 +592,7 @@ func (j *job) signal(sig syscall.Signal) {
 		name := sys.SignalName(sig)
 		j.log.printf("gasrun: %s: ending the job; once more kills it", name)
 		end := func() { j.terminate(sig) }
-		if !j.anyAttached() {
+		if !anyAttached(j) {
 			end()
 			return
 		}
@@ -643,7 +643,7 @@ func (j *job) terminate(sig syscall.Signal) {
 	}
 	j.ending = true
 	j.settle = nil
-	j.recorded(min(DefaultAskTime, j.AnswerGrace), func() {
+	recorded(j, min(DefaultAskTime, j.AnswerGrace), func() {
 		j.signalGroups(sig)
 		j.signalGroups(syscall.SIGCONT) // a stopped one could not obey
 		if j.KillGrace < 0 {

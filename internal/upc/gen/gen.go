@@ -18,7 +18,6 @@ import (
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
 	"github.com/argon-go/argon/internal/upc/opt"
-	"github.com/argon-go/argon/segment"
 )
 
 // Options is how code is generated.
@@ -634,7 +633,7 @@ func (g *gen) program(units []*front.Unit) string {
 			if s.Type.PerThread() {
 				b.WriteString(", TimesThreads: true")
 			}
-			if s.Align > segment.CacheLine {
+			if s.Align > 64 { // as all shared objects are
 				b.Printf(", Align: %d", s.Align)
 			}
 			b.WriteString("})\n")
