@@ -297,6 +297,37 @@ func testBarrierAgainst(t *testing.T, conduit string) {
 	}
 }
 
+// TestBarrierBehindCall has one of two ranks in a barrier, while the other one makes a call that it need not wait in. It hears that in its
+// next call.
+func TestBarrierBehindCall(t *testing.T) {
+	for _, conduit := range []string{"", "calls-apart", "udp"} {
+		cfg := small(2)
+		cfg.Conduit = conduit
+		if err := Run(cfg, func(n *Node) error {
+			if n.rank == 1 {
+				n.Must(n.Barrier())
+				if _, err := AllGather(n, 1); !errors.Is(err, ErrBadArg) {
+					return fmt.Errorf("%s: rank 1 gets %v", conduit, err)
+				}
+				return nil
+			}
+			_, err := Broadcast(n, 0, int64(1))
+			if err == nil {
+				_, err = findingCall.Call(n, 1, 1) // while rank 1 says that it waits in the barrier
+			}
+			if err == nil {
+				_, err = Broadcast(n, 0, int64(2))
+			}
+			if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "is a barrier on rank 1") {
+				return fmt.Errorf("%s: rank 0 gets %v", conduit, err)
+			}
+			return n.Barrier()
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // oddCalls are collective calls of which each rank that makes one waits, then or in the
 // next AllReduce, for a rank that does not.
 var oddCalls = []struct {

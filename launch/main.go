@@ -545,9 +545,9 @@ func run(args []string) int {
 			return
 		}
 		told = true
-		unseen()
+		stuck := unseen()
 		piped := res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 // gasrun ... | head
-		if !piped && !res.Unread && diverged(res) < 0 {                                 // else that is the reason, and conclude says it
+		if !stuck && !piped && !res.Unread && diverged(res) < 0 {                       // else that is the reason, and conclude says it
 			launch.Report(os.Stderr, err)
 		}
 	}

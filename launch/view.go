@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"github.com/argon-go/argon/internal/job/monitor"
 	"github.com/argon-go/argon/internal/sys"
@@ -30,10 +31,10 @@ func (v *viewing) flags(f *flag.FlagSet) {
 	})
 }
 
-// start begins to look at o's job, which is about to run. stop is called when it has ended.
-func (v *viewing) start(o *options) (stop func(), err error) {
+// start begins to look at o's job, which is about to run. stop is called when it has ended; it is stuck if what -top writes is not read.
+func (v *viewing) start(o *options) (stop func() (stuck bool), err error) {
 	if !v.top && v.page == "" {
-		return func() {}, nil
+		return func() bool { return false }, nil
 	}
 	feed := &monitor.Feed{}
 	o.Feed = feed
@@ -44,8 +45,9 @@ func (v *viewing) start(o *options) (stop func(), err error) {
 		}
 		fmt.Fprintf(os.Stderr, "gasrun: the job is shown at %s (-monitor)\n", server.URL())
 	}
+	var screen *monitor.Screen
 	if v.top {
-		screen := v.screen(o)
+		screen = v.screen(o)
 		go func() {
 			defer close(over)
 			for view := feed.Next(context.Background(), nil); view != nil && screen.Show(view); {
@@ -53,14 +55,20 @@ func (v *viewing) start(o *options) (stop func(), err error) {
 			}
 		}()
 	}
-	return func() {
+	return func() (stuck bool) {
 		feed.Close()
 		if v.top {
-			<-over
+			select {
+			case <-over:
+				screen.Leave()
+			case <-time.After(time.Second):
+				stuck = true
+			}
 		}
 		if server != nil {
 			server.Close()
 		}
+		return stuck
 	}, nil
 }
 

@@ -223,7 +223,7 @@ func TestHangIsDiagnosed(t *testing.T) {
 		if strings.Contains(stacksOf(res.stacks, 1), "main.deaf(") != (flag == "") {
 			t.Errorf("with %q the file has %q", flag, res.stacks)
 		}
-		left, err := filepath.Glob("*.stacks")
+		left, err := filepath.Glob(fmt.Sprintf("*-%d.stacks", cmd.Process.Pid))
 		if err != nil || len(left) > 0 {
 			t.Errorf("with %q there are %v, %v", flag, left, err)
 		}

@@ -94,11 +94,14 @@ func answer(last, told bool) {
 		}
 		if last || !underGasrun() {
 			r.age(all)
-			report(&said, "where each rank waits", all, len(r.eps), last)
+			to := out
+			if last {
+				to = &said
+			}
+			report(to, "where each rank waits", all, len(r.eps), last)
 		}
 	}
 	if !last {
-		_, _ = said.WriteTo(out)
 		d.mu.Unlock()
 		return
 	}

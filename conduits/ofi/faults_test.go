@@ -110,12 +110,17 @@ func TestNoDescriptor(t *testing.T) {
 func TestCloseUnreachable(t *testing.T) {
 	ts, _ := pair(t)
 	r := ts[0].(*transport)
-	if st := r.Send(1, []uint32{1}, nil); st != conduits.Ready {
-		t.Fatal(st)
+	for cut := false; !cut; { // before it hears that the message has arrived
+		if st := r.Send(1, []uint32{1}, nil); st != conduits.Ready {
+			t.Fatal(st)
+		}
+		r.mu.Lock()
+		if p := r.peer(1); r.owes(p) {
+			r.lose(p, errors.New("the cable is cut"))
+			cut = true
+		}
+		r.mu.Unlock()
 	}
-	r.mu.Lock()
-	r.lose(r.peer(1), errors.New("the cable is cut"))
-	r.mu.Unlock()
 	r.closed.Store(true)
 	for range 3 {
 		r.step()

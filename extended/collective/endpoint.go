@@ -124,6 +124,8 @@ func (c *Member) Handlers() []am.Entry {
 // Bind joins c to an attached endpoint whose handler table contains c's Handlers. Every
 // rank of the job does it once, before any call; other ranks may be in a call already.
 func (c *Member) Bind(e *am.Messenger) {
+	c.mu.Lock() // handlers may run
+	defer c.mu.Unlock()
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
 	_, c.watched = e.Conduit().(conduits.Watcher)
 	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
 )
 
@@ -13,6 +14,7 @@ import (
 const (
 	mailRanks = fanIn
 	mailRoom  = 4 << 10 // of a half, bytes, or Limits.MaxMedium if that is less
+	mailPolls = 50      // before a rank tells another one that it waits for it to have made an earlier call
 )
 
 // Bits of the last argument of handlerSlot, below an offset in a half.
@@ -22,11 +24,22 @@ const (
 	mailOff    = iota
 )
 
-// earlyMail has come before this rank has made the team that it is for.
+// earlyMail has come before this rank has called Bind, or made the team that it is for.
 type earlyMail struct {
 	src     int
 	args    [3 + callWords]uint32
 	payload []byte
+}
+
+// earlyOf is what has come so for c. Called with Member.mu held.
+func earlyOf(c *Member) *[]earlyMail {
+	if c.team != nil {
+		return &c.team.early
+	}
+	if c.teams == nil {
+		c.teams = newNumbers()
+	}
+	return &c.teams.early
 }
 
 // useMail has c use copies of slots.
@@ -35,19 +48,20 @@ func useMail(c *Member) {
 		return
 	}
 	c.shared = &shared{c: c, ep: c.e.Conduit(), mailed: true}
+	if _, virtual := conduits.As[conduits.Runner](c.shared.ep); !virtual {
+		c.shared.spins = mailPolls
+	}
 	for range c.size {
 		c.shared.areas = append(c.shared.areas, words(new([]uint64), levelOff+2*lineBytes))
 	}
 	c.shared.addLevel(1)
-	if c.team == nil {
-		return
-	}
-	for _, m := range c.team.early {
+	early := earlyOf(c)
+	for _, m := range *early {
 		if int32(m.args[0]-c.first()) > 0 { // not of an earlier team of the number
 			c.shared.arrive(m.src, m.args[:], m.payload)
 		}
 	}
-	c.team.early = nil
+	*early = nil
 }
 
 // mailSize is how long a rank's staging is.
@@ -125,8 +139,10 @@ func onSlot(c *Member, t *am.Token, args []uint32, payload []byte) {
 		if at.shared.mailed {
 			at.shared.arrive(t.Src(), args, payload)
 		}
-	case at.team != nil && at.team.ranks == nil && len(at.team.early) < mailRanks:
-		at.team.early = append(at.team.early, earlyMail{t.Src(), [3 + callWords]uint32(args), bulk.Clone(payload)})
+	case at.size == 0:
+		if early := earlyOf(at); len(*early) < mailRanks {
+			*early = append(*early, earlyMail{t.Src(), [3 + callWords]uint32(args), bulk.Clone(payload)})
+		}
 	}
 	at.mu.Unlock()
 	c.note(t, args[:2+callWords], false)

@@ -1,10 +1,13 @@
 package collective
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 
+	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // TestMail: few ranks that share no memory make small calls by one message to each other rank, those with a root
@@ -47,5 +50,35 @@ func TestMail(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestEarlyMail: what a rank mails before another one has called Bind is not lost.
+func TestEarlyMail(t *testing.T) {
+	for _, network := range []string{"loop", "sim"} {
+		testjob.MustLocal(t, network, 3, func(ep conduits.Endpoint) error {
+			c := New(Config{})
+			e, err := am.Attach(ep, am.Config{Runtime: c.Handlers()})
+			if err != nil {
+				return err
+			}
+			if e.Rank() == 1 {
+				if err := e.Wait(nil, func() bool {
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					return len(*earlyOf(c)) == 2
+				}); err != nil {
+					return err
+				}
+			}
+			c.Bind(e)
+			for range 3 {
+				acc := []byte{byte(1 + e.Rank())}
+				if err := c.AllReduce(acc, sum); err != nil || acc[0] != 6 {
+					return fmt.Errorf("the sum is %d: %w", acc[0], err)
+				}
+			}
+			return c.Leave([]byte{0}, sum, nil)
+		})
 	}
 }

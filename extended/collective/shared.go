@@ -608,6 +608,15 @@ func (s *shared) await(w awaited) error {
 		return nil
 	}
 	c := s.c
+	seq, d := w.called()
+	known := s.mailed && seq == c.seq // to all, by mail; of an earlier call they may not have taken notice
+	if s.mailed && !known {
+		for range s.spins {
+			if c.e.Poll(); w.lacking() < 0 {
+				return nil
+			}
+		}
+	}
 	c.mu.Lock()
 	s.now = w
 	first := s.lacking(0, c.size)
@@ -617,8 +626,7 @@ func (s *shared) await(w awaited) error {
 	// enough: the last one that comes tells one that does not. One that is in an earlier round of the call
 	// needs not be told.
 	var err error
-	seq, d := w.called()
-	for r := first; r >= 0 && err == nil && !s.mailed; r = s.lacking(r+1, c.size) {
+	for r := first; r >= 0 && err == nil && !known; r = s.lacking(r+1, c.size) {
 		if w.g.staged && s.staging.entered(r, seq) {
 			continue
 		}

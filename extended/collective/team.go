@@ -42,6 +42,11 @@ const maxTeams = 1<<16 - 1
 type numbers struct {
 	by    map[uint16]*Member // what was heard of a number, also when its team is closed
 	taken map[uint16]bool    // by a team, or by a Split that is being made
+	early []earlyMail        // for the job
+}
+
+func newNumbers() *numbers {
+	return &numbers{by: map[uint16]*Member{}, taken: map[uint16]bool{}}
 }
 
 // job is the rank of the job that is rank r here.
@@ -109,7 +114,7 @@ func (c *Member) at(number uint32) *Member {
 // teamAt is at with mu held.
 func (c *Member) teamAt(number uint16) *Member {
 	if c.teams == nil {
-		c.teams = &numbers{by: map[uint16]*Member{}, taken: map[uint16]bool{}}
+		c.teams = newNumbers()
 	}
 	t := c.teams.by[number]
 	if t == nil {

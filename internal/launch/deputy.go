@@ -918,6 +918,9 @@ func (d *deputy) tearDown() {
 	}
 	d.watch.Close()
 	d.outfit.close()
+	if d.trace != nil {
+		d.trace.Close()
+	}
 	d.removeTemp()
 	d.task.Seats.claim.Release()
 	d.guard.dismiss()

@@ -235,6 +235,13 @@ func (j *job) nextLook() {
 	}
 }
 
+// rearm has ranks asked again if the question that another one replaces was whether they get on.
+func rearm(j *job) {
+	if j.question != nil && j.question.silent {
+		j.nextLook()
+	}
+}
+
 // lookStall asks all ranks where they are. Nothing of that is seen but by viewers.
 func (j *job) lookStall() {
 	j.stall = nil
@@ -263,6 +270,9 @@ func seenAs(j *job) monitor.Job {
 	s := monitor.Job{ID: j.id, Program: j.Program, Size: j.Size}
 	for _, h := range j.hosts {
 		s.Hosts = append(s.Hosts, monitor.Host{Name: h.label, First: h.first, Size: h.size})
+	}
+	if j.single() { // one process has all ranks
+		s.Hosts[0].Size = j.Size
 	}
 	return s
 }
@@ -351,8 +361,14 @@ func (j *job) stacks() {
 	}
 	var f *os.File
 	var err error
-	for i, r := range slices.DeleteFunc(j.dump.asked, func(r int) bool { return j.ranks[r].err.heldSize() == 0 }) {
-		if i == 0 {
+	begun := false
+	for _, r := range j.dump.asked {
+		if j.ranks[r].err.heldSize() == 0 {
+			_ = j.ranks[r].err.release(nil) // ends its line
+			continue
+		}
+		if !begun {
+			begun = true
 			f, err = createStacks(j.Stacks)
 		}
 		if head := fmt.Sprintf("gasrun: %s:", j.named(r)); f == nil {
@@ -378,7 +394,7 @@ func createStacks(name string) (f *os.File, err error) {
 	if name == "" {
 		return nil, nil
 	}
-	if f, err = os.Create(name); err != nil {
+	if f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o666); err != nil {
 		f, err = os.CreateTemp("", "*-"+filepath.Base(name))
 	}
 	return f, err

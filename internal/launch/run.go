@@ -362,7 +362,13 @@ func (j *job) loop(ctx context.Context) {
 	}
 	j.begun, j.watcher.Stall = time.Now(), j.Stall
 	j.nextLook()
-	j.Feed.Begin(seenAs(j), func() { j.post(j.nextLook) })
+	j.Feed.Begin(seenAs(j), func() {
+		j.post(func() {
+			if j.Feed.Wanted() {
+				j.nextLook()
+			}
+		})
+	})
 	done := ctx.Done()
 	j.happen()
 	for j.live > 0 {
@@ -599,7 +605,7 @@ func (j *job) signal(sig syscall.Signal) {
 		j.askAside(min(DefaultAskTime, j.AnswerGrace), &question{head: name, most: fewLines, then: end})
 	case syscall.SIGUSR1:
 		if (j.question == nil || j.question.silent) && !j.ending {
-			j.nextLook() // which that may have been
+			rearm(j)
 			j.askAside(j.AnswerGrace, &question{head: "SIGUSR1", most: fewLines, then: j.nameLast})
 		}
 	case syscall.SIGQUIT:

@@ -29,6 +29,9 @@ const (
 // askLimit is how long a launcher that is not stopped may take to say what its job is, besides which it asks ranks.
 const askLimit = 5 * time.Second
 
+// askMost is how long what it says may be, bytes.
+const askMost = 1 << 20
+
 // listen answers until stop is called. A system without such sockets has jobs that cannot be asked.
 func (j *job) listen() (stop func()) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: askPrefix + j.id, Net: "unix"})
@@ -79,7 +82,7 @@ func reply(ctx context.Context, j *job, c net.Conn, ran time.Duration) {
 				q.then()
 				return
 			}
-			j.nextLook() // which that may have been
+			rearm(j)
 			j.askAside(j.AnswerGrace, q)
 		})
 		select {
@@ -149,10 +152,15 @@ func Status(w io.Writer, job string) error {
 	for _, id := range asked {
 		c, err := ask(id, question)
 		if err == nil {
-			_, err = io.Copy(w, c)
+			var text []byte
+			text, err = io.ReadAll(io.LimitReader(c, askMost))
 			c.Close()
+			fmt.Fprint(w, errs.Printable(string(text), 0)) // which another user may have made
+			if err == nil && len(text) == 0 {
+				err = io.EOF
+			}
 		}
-		if err != nil {
+		if err != nil && (question == askWhere || errors.Is(err, os.ErrDeadlineExceeded)) { // of several one may end meanwhile
 			failed = append(failed, errs.Resource("launch: job %s has ended, or its gasrun is stopped: %v", id, err))
 		}
 	}

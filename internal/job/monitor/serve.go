@@ -25,7 +25,7 @@ const DefaultAddress = "127.0.0.1:0"
 
 // Times of the server.
 const (
-	writeLimit = 10 * time.Second       // for a viewer to take a view; then it is left
+	writeLimit = time.Minute            // for a viewer to take a view; then it is left
 	overLimit  = 200 * time.Millisecond // for all of them to hear of the end of the job
 )
 

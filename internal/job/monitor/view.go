@@ -262,6 +262,13 @@ func (s *Screen) picture() (b []byte) {
 	return b
 }
 
+// Leave has the view stay as it is: what follows is written below it.
+func (s *Screen) Leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines, s.drawn = nil, 0
+}
+
 // Show replaces the view, and reports whether it could be written.
 func (s *Screen) Show(v *View) bool {
 	width, height := 200, where.FewLines+10

@@ -93,7 +93,7 @@ func Decode(rank int, text string) Answer {
 	if json.Unmarshal([]byte(text), &a) != nil {
 		a = Answer{Text: errs.Line(text, 4*mostText)}
 	}
-	a.Rank = rank
+	a.Rank, a.State = rank, min(a.State, Ended)
 	return a
 }
 

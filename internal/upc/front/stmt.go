@@ -258,8 +258,14 @@ func (p *parser) caseLabel() *Node {
 	p.expect(":")
 	enters(p, s, modified(p), t.pos, "switch jumps")
 	for _, o := range s.n.List {
-		_, last := o.bounds()
-		if _, to := n.bounds(); o.Op == n.Op && (n.Op == Default || fold("<=", o.I, to, s.n.L.Type.Unsigned)&fold("<=", n.I, last, s.n.L.Type.Unsigned) != 0) {
+		least, last := o.bounds()
+		from, to := n.bounds()
+		// The later beginning of both is in both; an empty range has none.
+		meets := int64(1)
+		for _, b := range [][2]int64{{least, last}, {least, to}, {from, last}, {from, to}} {
+			meets &= fold("<=", b[0], b[1], s.n.L.Type.Unsigned)
+		}
+		if o.Op == n.Op && (n.Op == Default || meets != 0) {
 			if n.Op == Default {
 				p.errorf(t.pos, "multiple default labels in one switch").note(o.Pos, "this is the first default label")
 			} else {

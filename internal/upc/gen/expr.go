@@ -547,10 +547,10 @@ func (g *gen) combine(n *front.Node, of exp) exp {
 	switch {
 	case wt == lt:
 		return e
-	case complexes && !t.Complex():
-		return ir.Convert(lt, ir.CallTo("real", e))
 	case t.Kind == front.Bool:
 		return ir.Convert(goUint8, boolean(ir.Op(e, "!=", num(0))))
+	case complexes && !t.Complex():
+		return ir.Convert(lt, ir.CallTo("real", e))
 	}
 	return ir.Convert(lt, e)
 }

@@ -60,7 +60,7 @@ func (a *access) see(n *front.Node, sometimes bool) {
 	switch n.Op {
 	case front.Block, front.Expr, front.Empty, front.Decl, front.If:
 	case front.For, front.Forall, front.While, front.Do, front.Switch, front.Case, front.Default, front.Label, front.Goto,
-		front.Break, front.Continue, front.Return, front.Barrier, front.Fence, front.SetStr, front.Zero:
+		front.Break, front.Continue, front.Return, front.Barrier, front.Fence, front.SetStr, front.Zero, front.Statements:
 		a.bad = true
 		return
 	case front.Call:
