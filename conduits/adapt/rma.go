@@ -40,6 +40,11 @@ type operation struct {
 func (e *Endpoint) begin(op operation) (uint32, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return begun(e, op)
+}
+
+// begun is begin with mu held.
+func begun(e *Endpoint, op operation) (uint32, bool) {
 	if e.closed.Load() {
 		return 0, false
 	}
@@ -145,15 +150,14 @@ func (e *Endpoint) postOwn(a *conduits.Access) (conduits.Event, error) {
 // postAtomic asks the rank by a message to perform an atomic.
 func (e *Endpoint) postAtomic(a *conduits.Access) (conduits.Event, error) {
 	op := operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, atomic: true, to: a.At, bytes: a.Type.Size()}
-	id, ok := e.begin(op)
-	if !ok {
-		return 0, e.errClosed()
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.peers[a.Rank].left || e.failed {
-		e.retire(id)
+	if e.peers[a.Rank].left || e.failed { // which abandons only what has begun
 		return 0, e.explain(a.Verb, a.Rank, conduits.ErrClosed)
+	}
+	id, ok := begun(e, op)
+	if !ok {
+		return 0, e.errClosed()
 	}
 	w := e.out[:8]
 	w[0], w[1] = header(kindAtomic, 0, conduits.Tag(uint32(a.Op)|uint32(a.Type)<<8)), id
