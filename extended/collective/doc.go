@@ -86,7 +86,7 @@
 // job does, and later ones by messages until a team that has a place is closed. Above 16 ranks, calls of
 // less than 2 KiB for each rank keep to messages.
 //
-// Up to 16 ranks that do not all share memory make an AllReduce, AllGather, Exchange and ReduceScatter of up to 4 KiB by slots and staging, too,
+// Up to 16 ranks that do not all share memory, and are not simulated, make an AllReduce, AllGather, Exchange and ReduceScatter of up to 4 KiB by slots and staging, too,
 // and two ranks all calls but those of blocks whose lengths differ: each rank has copies of the slots and halves of all ranks, and mails what it has written to each other
 // rank, unasked. What an earlier call has left there may be overwritten for the reason above. Such a message says in which call its sender is.
 //

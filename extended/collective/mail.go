@@ -47,10 +47,10 @@ func useMail(c *Member) {
 	if c.size < 2 || c.size > mailRanks || c.card != nil {
 		return
 	}
-	c.shared = &shared{c: c, ep: c.e.Conduit(), mailed: true}
-	if _, virtual := conduits.As[conduits.Runner](c.shared.ep); !virtual {
-		c.shared.spins = mailPolls
+	if _, virtual := conduits.As[conduits.Runner](c.e.Conduit()); virtual {
+		return // simulated ranks keep to the trees that docs/scaling.md has models of
 	}
+	c.shared = &shared{c: c, ep: c.e.Conduit(), mailed: true, spins: mailPolls}
 	for range c.size {
 		c.shared.areas = append(c.shared.areas, words(new([]uint64), levelOff+2*lineBytes))
 	}

@@ -34,7 +34,7 @@ func TestMail(t *testing.T) {
 		for _, k := range stepKinds {
 			for _, n := range []int{2, 8, sharedBytes + 2, 500, mailRoom, mailRoom + 2} {
 				var sent atomic.Uint64
-				must(t, "sim", size, func(m *member) error {
+				must(t, "loop", size, func(m *member) error {
 					var before, after conduits.Stats
 					if err := m.meet(); err != nil {
 						return err
@@ -55,7 +55,7 @@ func TestMail(t *testing.T) {
 
 // TestEarlyMail: what a rank mails before another one has called Bind is not lost.
 func TestEarlyMail(t *testing.T) {
-	for _, network := range []string{"loop", "sim"} {
+	for _, network := range []string{"loop"} {
 		testjob.MustLocal(t, network, 3, func(ep conduits.Endpoint) error {
 			c := New(Config{})
 			e, err := am.Attach(ep, am.Config{Runtime: c.Handlers()})
