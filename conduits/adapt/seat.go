@@ -6,7 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +38,9 @@ type Seat struct {
 	heard      func(*conduits.PeerError) // Job.Failed; nil in one process
 
 	mu   sync.Mutex
-	fall func()       // of OnFailure, or nil
-	left map[int]bool // ranks that have left
+	fall func()         // of OnFailure, or nil
+	gone func(rank int) // of OnLeave, or nil
+	left map[int]bool   // ranks that have left
 }
 
 // control is how a Seat agrees with the others.
@@ -46,6 +50,7 @@ type control interface {
 	fail(rank int, err error)
 	leave()
 	addr(rank int) netip.Addr
+	number() uint32
 }
 
 // Rank is the rank whose place it is.
@@ -88,6 +93,20 @@ func (s *Seat) OnFailure(fall func()) {
 	if s.failed.Load() != nil {
 		fall()
 		s.Kick()
+	}
+}
+
+// OnLeave has gone called when another rank leaves the job, for a Transport that owes such a rank nothing more. Open calls it
+// once, when the Transport is ready for that.
+func (s *Seat) OnLeave(gone func(rank int)) {
+	s.mu.Lock()
+	s.gone = gone
+	left := slices.Collect(maps.Keys(s.left))
+	s.mu.Unlock()
+	for _, r := range left {
+		if r != s.rank {
+			gone(r)
+		}
 	}
 }
 
@@ -146,6 +165,32 @@ func (s *Seat) Share(card []byte) ([][]byte, error) {
 	return cards, cmp.Or(s.Err(), err)
 }
 
+// Job is a number that datagrams of other jobs do not carry, but by rare chance.
+func (s *Seat) Job() uint32 { return s.job.number() }
+
+// Mates is how many ranks are on this one's host, itself among them.
+func (s *Seat) Mates() int {
+	m, ok := s.job.(*member)
+	if !ok {
+		return s.size
+	}
+	mates := 0
+	for r := range s.size {
+		if m.client.Host(r) == m.client.Host(s.rank) {
+			mates++
+		}
+	}
+	return mates
+}
+
+// Board is the rendezvous of ranks that are processes, else nil. It is FarEndpoint.Board.
+func (s *Seat) Board() conduits.Board {
+	if m, ok := s.job.(*member); ok {
+		return m.client
+	}
+	return nil
+}
+
 // Addr is an address of the host of rank, at which this one reaches it, unless the host has
 // several networks.
 func (s *Seat) Addr(rank int) netip.Addr { return s.job.addr(rank) }
@@ -157,7 +202,8 @@ func (s *Seat) Attach(size uint64, rights segment.Rights) ([]conduits.Attached, 
 	return all, cmp.Or(s.Err(), err)
 }
 
-// Leave leaves the job: after all that this rank has sent. Once.
+// Leave leaves the job: after all that this rank has sent. Once. A rank that leaves before Attach has returned nil is
+// missing, to those that wait in theirs.
 func (s *Seat) Leave() {
 	s.departed(s.rank)
 	s.job.leave()
@@ -166,11 +212,15 @@ func (s *Seat) Leave() {
 // departed notes that rank has left.
 func (s *Seat) departed(rank int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.left == nil {
 		s.left = map[int]bool{}
 	}
 	s.left[rank] = true
+	gone := s.gone
+	s.mu.Unlock()
+	if gone != nil && rank != s.rank {
+		gone(rank)
+	}
 }
 
 // set makes p the job's failure as this rank knows it, unless there is one.
@@ -211,6 +261,7 @@ func Seats(name string, n int, c conduits.Config) ([]*Seat, error) {
 		return nil, errs.BadArg("%s: %d ranks; 1 or more (-n)", name, n)
 	}
 	b := &board{
+		id:    uint32(os.Getpid())<<16 ^ jobs.Add(1),
 		cards: meeting[[]byte]{all: make([][]byte, n), met: make(chan struct{})},
 		sizes: meeting[conduits.Attached]{all: make([]conduits.Attached, n), met: make(chan struct{})},
 	}
@@ -221,8 +272,12 @@ func Seats(name string, n int, c conduits.Config) ([]*Seat, error) {
 	return b.seats, nil
 }
 
+// jobs numbers the jobs of this process.
+var jobs atomic.Uint32
+
 // board is what the ranks of a process share.
 type board struct {
+	id     uint32
 	seats  []*Seat
 	failed atomic.Pointer[conduits.PeerError]
 	cards  meeting[[]byte]
@@ -281,6 +336,8 @@ func (p place) leave() {
 
 func (place) addr(int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
+func (p place) number() uint32 { return p.id }
+
 // OpenSeat opens the Transport of a rank, which has to have all of its job's ranks call Attach.
 type OpenSeat func(s *Seat) (conduits.Transport, error)
 
@@ -291,23 +348,17 @@ func Conduit(name string, open OpenSeat) conduits.Conduit {
 		Name:  name,
 		Local: Local(name, OpenSeats(name, open)),
 		Join: func(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
-			m, err := join(name, j, c)
+			s, err := Join(name, j, c, "")
 			if err != nil {
 				return nil, err
 			}
-			t, err := open(m.s)
+			t, err := open(s)
 			if err != nil {
-				m.s.Fail(j.Rank, err)
-				m.leave()
+				s.Fail(j.Rank, err)
+				s.Leave()
 				return nil, err
 			}
-			mates := 0
-			for r := range j.Size {
-				if m.client.Host(r) == m.client.Host(j.Rank) {
-					mates++
-				}
-			}
-			return NewProcess(name, t, mates), nil
+			return NewProcess(name, t, s.Mates()), nil
 		},
 		Launch: &conduits.Launch{Rendezvous: true},
 	}
@@ -342,8 +393,9 @@ type member struct {
 	failing  atomic.Bool   // this rank has declared itself failed
 }
 
-// join joins the rendezvous of the job, and returns when all ranks have.
-func join(name string, j conduits.Job, c conduits.Config) (*member, error) {
+// Join is the place of a rank that is a process. It joins the rendezvous of the job, and returns when all
+// ranks have. agree is what must be the same on all of them, beside the limits. The Seat has to be left by Leave.
+func Join(name string, j conduits.Job, c conduits.Config, agree string) (*Seat, error) {
 	if c.MaxSegment == 0 {
 		c.MaxSegment = uint64(segment.MaxAttach) // nothing is set aside before Attach
 	}
@@ -360,7 +412,7 @@ func join(name string, j conduits.Job, c conduits.Config) (*member, error) {
 	s.job, s.heard = m, j.Failed
 	m.client, err = setup.Join(context.Background(), rendezvous.Hello{
 		Rank: j.Rank, Size: j.Size, Host: cmp.Or(j.Env(jobenv.Host), rendezvous.ThisHost()),
-		Agree: fmt.Sprintf("%s, medium %d, credits %d, segment %d", name, limits.MaxMedium, limits.Credits, limits.MaxSegment),
+		Agree: fmt.Sprintf("%s, medium %d, credits %d, segment %d%s", name, limits.MaxMedium, limits.Credits, limits.MaxSegment, agree),
 	}, rendezvous.Events{
 		Attached: func() { close(m.attached) },
 		Failed: func(rank, status int, cause string) {
@@ -368,7 +420,10 @@ func join(name string, j conduits.Job, c conduits.Config) (*member, error) {
 		},
 		Left: s.departed,
 	})
-	return m, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // share tells the rendezvous the card. Rank 0 makes tables of all, so that there are as many
@@ -452,10 +507,19 @@ func (m *member) fail(rank int, err error) {
 }
 
 func (m *member) leave() {
-	if m.s.Err() == nil {
-		_ = m.client.Leave() // if it cannot, it counts as failed: no rank is misled
+	select {
+	case <-m.attached:
+		if m.s.Err() == nil {
+			_ = m.client.Leave() // if it cannot, it counts as failed: no rank is misled
+		}
+	default:
 	}
 	_ = m.client.Close()
 }
 
 func (m *member) addr(rank int) netip.Addr { return m.client.Addr(rank).Addr().Unmap() }
+
+func (m *member) number() uint32 {
+	id := m.client.Instance()
+	return binary.LittleEndian.Uint32(id[:])
+}

@@ -106,3 +106,31 @@ func TestSeatsEnd(t *testing.T) {
 		t.Errorf("Open failed, %d times: %v", opened, err)
 	}
 }
+
+// TestSeatsLeft: a Transport hears of each other rank that leaves, once, also of one that did so before the Transport
+// was ready; ranks of a job have one number, which the next job has not.
+func TestSeatsLeft(t *testing.T) {
+	const n = 4
+	seats, err := adapt.Seats("mine", n, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := adapt.Seats("mine", 1, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seats[1].Leave()
+	var left [n][]int
+	for i, s := range seats {
+		s.OnLeave(func(rank int) { left[i] = append(left[i], rank) })
+	}
+	seats[3].Leave()
+	for i, want := range [n][]int{{1, 3}, {3}, {1, 3}, {1}} {
+		if !slices.Equal(left[i], want) {
+			t.Errorf("rank %d has heard that %v have left, want %v", i, left[i], want)
+		}
+		if s := seats[i]; s.Job() != seats[0].Job() || s.Job() == next[0].Job() || s.Mates() != n || s.Board() != nil {
+			t.Errorf("rank %d: job %#x, that of rank 0 %#x, next %#x; %d ranks on its host, board %v", i, s.Job(), seats[0].Job(), next[0].Job(), s.Mates(), s.Board())
+		}
+	}
+}

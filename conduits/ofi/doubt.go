@@ -3,10 +3,8 @@
 package ofi
 
 import (
-	"errors"
 	"time"
 
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys/awake"
 )
 
@@ -18,10 +16,6 @@ const (
 	// hear of the end of a process within a round trip or so; leastFarewell they have in any case.
 	farewell      = 5 * time.Second
 	leastFarewell = time.Second
-	// verdict is how long the rendezvous may take to name the rank that has failed when it is
-	// asked. It answers within a round trip, or this host is cut off from it as well: three
-	// packets lost in a row leave TCP 0.6 s of this.
-	verdict = 2 * time.Second
 )
 
 // doubt fails rank because of err when it is not known in time what has become of it, with mu held.
@@ -35,19 +29,4 @@ func (t *transport) doubt(rank int, err error) {
 			t.Fail(rank, err)
 		}
 	})
-}
-
-// hearVerdict waits until the job is known to have failed, or no word of that can come, if
-// another rank was blamed or the job is to end with a status, of which the first counts.
-func (m *member) hearVerdict(rank int, err error) {
-	if rank == m.rank && !errors.Is(err, errs.ErrExit) {
-		return
-	}
-	late, stop := awake.NewTimer(verdict)
-	defer stop()
-	select {
-	case <-m.over:
-	case <-m.client.Ended():
-	case <-late:
-	}
 }

@@ -6,8 +6,6 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/internal/conc"
-	"github.com/argon-go/argon/internal/job/jobenv"
-	"github.com/argon-go/argon/internal/rendezvous"
 )
 
 // Far opens this conduit as a part of another one.
@@ -46,38 +44,4 @@ func (t *transport) Adopt(mem []byte) { t.segment = mem }
 func (f farEndpoint) AtEnd(end func()) { f.t.atEnd = end }
 
 // Board is the rendezvous, if the ranks are processes.
-func (f farEndpoint) Board() conduits.Board {
-	if m, ok := f.t.job.(*member); ok {
-		return m.client
-	}
-	return nil
-}
-
-// released counts ranks whose endpoints are closed.
-func (s seat) released() {
-	b := s.board
-	b.mu.Lock()
-	b.gone++
-	last := b.gone == b.n
-	b.mu.Unlock()
-	if !last || b.failed.Load() != nil {
-		return // what a rank waited for has failed, and other goroutines may look at its memory yet
-	}
-	for _, t := range b.ranks {
-		if t.atEnd != nil {
-			t.atEnd()
-		}
-	}
-}
-
-// released ends the connection to the rendezvous, if leave has not.
-func (m *member) released() { _ = m.client.Close() }
-
-// hostOf names this process's host for the rendezvous, which tells by it what ranks share
-// memory.
-func hostOf(env func(string) string) string {
-	if h := env(jobenv.Host); h != "" {
-		return h
-	}
-	return rendezvous.ThisHost()
-}
+func (f farEndpoint) Board() conduits.Board { return f.t.Board() }

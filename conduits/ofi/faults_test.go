@@ -20,17 +20,6 @@ func (t *transport) lend(f func()) {
 	f()
 }
 
-// gated is a control whose fail waits until the gate is open.
-type gated struct {
-	control
-	gate chan struct{}
-}
-
-func (g gated) fail(rank int, err error) {
-	<-g.gate
-	g.control.fail(rank, err)
-}
-
 // TestBadFrame: a frame that is wrong fails the rank that has sent it, and the receiver
 // goes on while the failure is made known.
 func TestBadFrame(t *testing.T) {
@@ -39,7 +28,10 @@ func TestBadFrame(t *testing.T) {
 	b := make([]byte, headerBytes+8)
 	(&header{job: r.id, src: 1, class: accesses}).encode(b)
 	r.lend(func() {
-		r.job = gated{r.job, gate}
+		r.fail = func(rank int, err error) {
+			<-gate
+			r.Seat.Fail(rank, err)
+		}
 		r.take(b, true)
 	})
 	ts[0].Poll()

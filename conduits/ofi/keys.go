@@ -154,7 +154,7 @@ func (t *transport) Deregister(r segment.Run) {
 		t.own.going = map[uint64]*ownKey{}
 	}
 	t.own.going[k.number] = k
-	if t.over || t.job.failure() != nil {
+	if t.over || t.Err() != nil {
 		clear(k.holders)
 	}
 	for p, told := range k.holders {

@@ -8,16 +8,11 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/segment"
 )
-
-// deaf is a control of a job that does not fail.
-type deaf struct{ control }
-
-func (deaf) fail(int, error)              {}
-func (deaf) failure() *conduits.PeerError { return nil }
 
 // asked is an Owner that notes what is asked of it.
 type asked struct {
@@ -36,13 +31,17 @@ func (a *asked) Access(src int, _ segment.NLA, n uint64, need segment.Rights, f 
 	return a.no
 }
 
-// alone is rank 0 of a job of 4 without a provider: it takes in what it is given, and sends
+// alone is rank 0 of a job of 4 without a provider, which does not fail: it takes in what it is given, and sends
 // nothing.
 func alone() (*transport, *asked) {
 	o := &asked{ear: ear{}}
+	seats, err := adapt.Seats(Name, 4, conduits.Config{})
+	if err != nil {
+		panic(err)
+	}
 	t := &transport{
-		size: 4, id: 7, job: deaf{}, owner: o, event: make(chan struct{}, 1), peers: make([]*peer, 4),
-		slots: make([]slot, 1), timed: true, watching: true, limits: conduits.Limits{MaxMedium: 100}, ep: &fabric.Endpoint{Info: &fabric.Info{}},
+		Seat: seats[0], fail: func(int, error) {}, size: 4, id: 7, medium: 100, owner: o, peers: make([]*peer, 4),
+		slots: make([]slot, 1), timed: true, watching: true, ep: &fabric.Endpoint{Info: &fabric.Info{}},
 	}
 	return t, o
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/argon-go/argon/conduits"
@@ -82,12 +81,12 @@ func openEndpoint(c providers.Choice, node string, l conduits.Limits) (*fabric.E
 // half of it has been taken. What a rank keeps of frames it has not polled for is bounded by window.
 const defaultCredits = 256
 
-// limitsOf returns the limits that c asks for.
-func limitsOf(c conduits.Config) (conduits.Limits, error) {
+// withCredits is c with the default number of credits, if it asks for none.
+func withCredits(c conduits.Config) conduits.Config {
 	if c.Credits == 0 {
 		c.Credits = defaultCredits
 	}
-	return c.Limits(Name)
+	return c
 }
 
 // Local opens all ranks of a job in this process, which reach each other over the
@@ -96,42 +95,35 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return adapt.Local(Name, Open)(n, c)
 }
 
-// jobs numbers the jobs of this process.
-var jobs atomic.Uint32
-
 // MaxLocal is the largest size of a job in one process: each rank has a completion queue
 // and connections to the others.
 const MaxLocal = 256
 
 // Open is Local without what package adapt adds.
 func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
-	limits, err := limitsOf(c)
+	if n > MaxLocal {
+		return nil, errs.BadArg("ofi: %d ranks in one process; at most %d (-n)", n, MaxLocal)
+	}
+	seats, err := adapt.Seats(Name, n, withCredits(c))
 	if err != nil {
 		return nil, err
-	}
-	if n < 1 || n > MaxLocal {
-		return nil, errs.BadArg("ofi: %d ranks in one process; 1 to %d (-n)", n, MaxLocal)
 	}
 	p, err := choose(os.Getenv, os.Getenv(jobenv.Iface))
 	if err != nil {
 		return nil, errs.Misstarted(err)
 	}
-	b := &board{n: n, all: make(chan struct{}), over: make(chan struct{}), attached: make([]conduits.Attached, n), cards: make([][]byte, n)}
-	id := uint32(os.Getpid())<<16 ^ jobs.Add(1)
-	ts := make([]conduits.Transport, n)
-	for i := range ts {
-		ep, err := openEndpoint(p, "127.0.0.1", limits)
+	ts, all := make([]conduits.Transport, n), &housemates{left: n}
+	for i, s := range seats {
+		ep, err := openEndpoint(p, "127.0.0.1", s.Limits())
 		if err == nil {
 			var t *transport
-			if t, err = newTransport(seat{b, i}, i, n, id, limits, ep); err == nil {
-				b.mu.Lock()
-				b.ranks, ts[i] = append(b.ranks, t), t
-				b.mu.Unlock()
+			if t, err = newTransport(s, ep); err == nil {
+				t.mates, all.ranks, ts[i] = all, append(all.ranks, t), t
 				continue
 			}
 			ep.Close()
 		}
-		for _, t := range b.ranks {
+		for _, t := range all.ranks {
 			t.release()
 		}
 		return nil, err
@@ -139,74 +131,28 @@ func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
 	return ts, nil
 }
 
-// board is the control of a job whose ranks are in one process.
-type board struct {
-	n int
-
-	mu       sync.Mutex
-	ranks    []*transport // appended to by Open alone
-	count    int
-	gone     int // ranks whose endpoints are closed
-	attached []conduits.Attached
-	cards    [][]byte
-	all      chan struct{} // closed when all have attached
-	failed   atomic.Pointer[conduits.PeerError]
-	over     chan struct{} // closed when failed is set
+// housemates are the ranks of a job that is in one process.
+type housemates struct {
+	ranks []*transport
+	mu    sync.Mutex
+	left  int // endpoints that are not closed
 }
 
-// seat is a rank's place at the board.
-type seat struct {
-	*board
-	rank int
-}
-
-func (s seat) attach(size uint64, rights segment.Rights, card []byte) ([]conduits.Attached, [][]byte, error) {
-	b := s.board
-	b.mu.Lock()
-	b.attached[s.rank], b.cards[s.rank] = conduits.Attached{Size: size, Rights: rights}, card
-	if b.count++; b.count == b.n {
-		close(b.all)
+// released counts one whose endpoint is closed, and says it when none is left.
+func (h *housemates) released() {
+	h.mu.Lock()
+	h.left--
+	last := h.left == 0
+	h.mu.Unlock()
+	if !last || h.ranks[0].Err() != nil {
+		return // what a rank waited for has failed, and other goroutines may look at its memory yet
 	}
-	b.mu.Unlock()
-	select {
-	case <-b.all:
-		return b.attached, b.cards, nil
-	case <-b.over:
-		return nil, nil, b.failed.Load()
-	}
-}
-
-func (s seat) fail(rank int, err error) {
-	b := s.board
-	if b.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: err}) {
-		close(b.over)
-		for _, t := range b.opened() {
-			t.hearFailure()
+	for _, t := range h.ranks {
+		if t.atEnd != nil {
+			t.atEnd()
 		}
 	}
 }
-
-// opened are the ranks that are open so far.
-func (b *board) opened() []*transport {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ranks
-}
-
-func (s seat) failure() *conduits.PeerError { return s.failed.Load() }
-
-func (s seat) leave() {
-	for _, t := range s.opened() {
-		if t.rank != s.rank {
-			t.departed(s.rank)
-		}
-	}
-}
-
-func (s seat) detached() bool { return true }
-
-// suspect waits for the rank to leave: it is closed, or the provider has broken down.
-func (s seat) suspect(rank int, err error) { s.opened()[s.rank].doubt(rank, err) }
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
@@ -218,7 +164,8 @@ func openProcess(j conduits.Job, c conduits.Config) (e farEndpoint, err error) {
 	if c.MaxSegment == 0 {
 		c.MaxSegment = uint64(segment.MaxAttach) // nothing is set aside before Attach
 	}
-	limits, err := limitsOf(c)
+	c = withCredits(c)
+	limits, err := c.Limits(Name)
 	if err != nil {
 		return e, err
 	}
@@ -244,19 +191,14 @@ func openProcess(j conduits.Job, c conduits.Config) (e farEndpoint, err error) {
 	if err != nil {
 		return e, err
 	}
-	t, err := join(j, limits, setup, ep)
+	t, err := join(j, c, ep)
 	if err != nil {
 		ep.Close()
 		return e, err
 	}
-	mates, client := 0, t.job.(*member).client
-	for r := range j.Size {
-		if client.Host(r) == client.Host(j.Rank) {
-			mates++
-		}
-	}
-	t.apart = conc.HaveProcessors(mates)
-	return farEndpoint{adapt.NewProcess(Name, t, mates), t}, nil
+	t.setDeadTime(cmp.Or(setup.DeadTime, defaultDeadTime))
+	t.apart = conc.HaveProcessors(t.Mates())
+	return farEndpoint{adapt.NewProcess(Name, t, t.Mates()), t}, nil
 }
 
 // localAddr is the address at which other ranks reach this one; "" if the provider is to
@@ -278,63 +220,27 @@ func localAddr(iface string, setup rendezvous.Setup) (string, error) {
 	return a.String(), nil
 }
 
-// member is the control of a rank that is a process.
-type member struct {
-	rank, size int
-	client     *rendezvous.Client
-	t          *transport
-	all        chan struct{} // closed when all have attached
-	over       chan struct{} // closed when failed is set
-	failed     atomic.Pointer[conduits.PeerError]
-	failing    atomic.Bool // this rank has declared itself failed
-	heard      func(*conduits.PeerError)
-	ready      atomic.Bool // t is set
-	early      sync.Mutex  // guards gone
-	gone       []int       // left before t was set
-}
-
-// join joins the rendezvous and makes the transport.
-func join(j conduits.Job, limits conduits.Limits, setup rendezvous.Setup, ep *fabric.Endpoint) (*transport, error) {
+// join joins the job, and makes the transport.
+func join(j conduits.Job, c conduits.Config, ep *fabric.Endpoint) (*transport, error) {
 	name, err := ep.Name()
 	if err != nil {
 		return nil, err
 	}
-	m := &member{rank: j.Rank, size: j.Size, all: make(chan struct{}), over: make(chan struct{}), heard: j.Failed}
-	hello := rendezvous.Hello{
-		Rank: j.Rank, Size: j.Size, Host: hostOf(j.Env),
-		Agree: fmt.Sprintf("ofi 1, provider %s (%s)%s, libfabric %s, mr_mode %#x, order %#x, medium %d, credits %d, segment %d",
-			ep.Provider, providers.EnvName, family(ep, name), ep.Version, ep.MR, ep.Order, limits.MaxMedium, limits.Credits, limits.MaxSegment),
-	}
-	m.client, err = setup.Join(context.Background(), hello, rendezvous.Events{
-		Attached: func() { close(m.all) },
-		Failed: func(rank, status int, cause string) {
-			m.set(&conduits.PeerError{Rank: rank, Err: errs.Carried(status, cause), Own: rank == m.rank && !m.failing.Load()})
-		},
-		Left: m.departed,
-	})
+	s, err := adapt.Join(Name, j, c, fmt.Sprintf(", provider %s (%s)%s, libfabric %s, mr_mode %#x, order %#x",
+		ep.Provider, providers.EnvName, family(ep, name), ep.Version, ep.MR, ep.Order))
 	if err != nil {
 		return nil, err
 	}
-	instance := m.client.Instance()
-	t, err := newTransport(m, j.Rank, j.Size, binary.LittleEndian.Uint32(instance[:]), limits, ep)
+	t, err := newTransport(s, ep)
 	if err != nil {
-		m.client.Fail(j.Rank, errs.CarriedStatus(err), err.Error())
-		_ = m.client.Close()
+		s.Fail(j.Rank, err)
+		s.Leave()
 		return nil, err
-	}
-	t.setDeadTime(cmp.Or(setup.DeadTime, defaultDeadTime))
-	m.early.Lock()
-	m.t = t
-	m.ready.Store(true)
-	gone := m.gone
-	m.early.Unlock()
-	for _, r := range gone {
-		t.departed(r)
 	}
 	return t, nil
 }
 
-// family says for Agree of which protocol the address is: a provider takes no other one's.
+// family says of which protocol the address is: a provider takes no other one's.
 func family(ep *fabric.Endpoint, addr []byte) string {
 	if !ep.IP || len(addr) < 2 {
 		return ""
@@ -347,134 +253,3 @@ func family(ep *fabric.Endpoint, addr []byte) string {
 	}
 	return ""
 }
-
-func (m *member) departed(rank int) {
-	m.early.Lock()
-	t := m.t
-	if t == nil {
-		m.gone = append(m.gone, rank)
-	}
-	m.early.Unlock()
-	if t != nil {
-		t.departed(rank)
-	}
-}
-
-// set makes p the job's failure, unless there is one.
-func (m *member) set(p *conduits.PeerError) {
-	if !m.failed.CompareAndSwap(nil, p) {
-		return
-	}
-	if m.heard != nil {
-		m.heard(p)
-	}
-	close(m.over)
-	if m.ready.Load() {
-		m.t.hearFailure()
-	}
-}
-
-// cardsOf is the key of part i of the table of cards.
-func cardsOf(i int) string { return fmt.Sprintf("ofi/cards/%d", i) }
-
-// attach tells the rendezvous the card. Rank 0 makes a table of all, so that there are as
-// many questions as ranks.
-func (m *member) attach(size uint64, rights segment.Rights, card []byte) (all []conduits.Attached, cards [][]byte, err error) {
-	if cards, err = m.exchange(card); err == nil {
-		err = m.client.Attach(size, uint32(rights))
-	}
-	if err == nil {
-		select {
-		case <-m.all:
-		case <-m.over:
-		}
-	}
-	if f := m.failed.Load(); f != nil {
-		return nil, nil, f
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	all = make([]conduits.Attached, m.size)
-	for r := range all {
-		size, rights := m.client.Segment(r)
-		all[r] = conduits.Attached{Size: size, Rights: segment.Rights(rights)}
-	}
-	return all, cards, nil
-}
-
-// mostCard is the longest card, bytes.
-const mostCard = 1 << 10
-
-// exchange gives all ranks' cards for this one's.
-func (m *member) exchange(card []byte) ([][]byte, error) {
-	if len(card) > mostCard {
-		return nil, errs.NotSupported("ofi: an address of %d bytes; at most %d", len(card), mostCard)
-	}
-	ctx := context.Background() // ends when the job fails
-	if err := m.client.Put(fmt.Sprintf("ofi/card/%d", m.rank), card); err != nil {
-		return nil, err
-	}
-	per := rendezvous.MaxValue / (mostCard + 2)
-	if m.rank == 0 {
-		for first := 0; first < m.size; first += per {
-			var part []byte
-			for r := first; r < min(first+per, m.size); r++ {
-				c, err := m.client.Get(ctx, fmt.Sprintf("ofi/card/%d", r))
-				if err != nil {
-					return nil, err
-				}
-				part = binary.LittleEndian.AppendUint16(part, uint16(len(c)))
-				part = append(part, c...)
-			}
-			if err := m.client.Put(cardsOf(first/per), part); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var cards [][]byte
-	for first := 0; first < m.size; first += per {
-		part, err := m.client.Get(ctx, cardsOf(first/per))
-		if err != nil {
-			return nil, err
-		}
-		for len(part) >= 2 {
-			n := int(binary.LittleEndian.Uint16(part))
-			if n > len(part)-2 {
-				break
-			}
-			cards, part = append(cards, part[2:2+n]), part[2+n:]
-		}
-	}
-	if len(cards) != m.size {
-		return nil, errs.BadArg("ofi: the table of addresses has %d ranks, not %d", len(cards), m.size)
-	}
-	return cards, nil
-}
-
-// fail waits until the rendezvous has said which rank has failed, unless it is this one,
-// so that two ranks that lose each other give the failure one name.
-func (m *member) fail(rank int, err error) {
-	if m.failed.Load() != nil {
-		return
-	}
-	if rank == m.rank {
-		m.failing.Store(true)
-	}
-	m.client.Fail(rank, errs.CarriedStatus(err), err.Error())
-	m.hearVerdict(rank, err)
-	m.set(&conduits.PeerError{Rank: rank, Err: err})
-}
-
-func (m *member) failure() *conduits.PeerError { return m.failed.Load() }
-
-func (m *member) suspect(rank int, err error) { m.t.doubt(rank, err) }
-
-func (m *member) leave() {
-	if m.failed.Load() == nil {
-		_ = m.client.Leave() // if it cannot, it counts as failed: no rank is misled
-	}
-	_ = m.client.Close()
-}
-
-func (m *member) detached() bool { return false }

@@ -86,8 +86,8 @@ func (t *transport) progress(polled bool) (n int) {
 	t.flush()
 	t.post()
 	t.collect()
-	if f := t.job.failure(); f != nil {
-		t.abandon(nil, f)
+	if err := t.Err(); err != nil {
+		t.abandon(nil, err)
 	}
 	if len(t.arrived) > 0 || len(t.replies) > 0 {
 		t.mu.Unlock()
@@ -152,7 +152,7 @@ func (t *transport) collect() {
 
 // failSoon is Fail for a caller that holds locks.
 func (t *transport) failSoon(rank int, err error) {
-	if t.job.failure() == nil {
+	if t.Err() == nil {
 		go t.Fail(rank, err)
 	}
 }
@@ -295,7 +295,7 @@ func (t *transport) took(p *peer) {
 func (t *transport) deliver(p *peer, b []byte) (n int) {
 	rest, closed := b[headerBytes:], t.closed.Load()
 	for len(rest) > 0 {
-		words, payload, more, ok := message(rest, &t.words, t.limits.MaxMedium)
+		words, payload, more, ok := message(rest, &t.words, t.medium)
 		if !ok {
 			t.bad(p, b)
 			break
@@ -374,7 +374,7 @@ func (t *transport) reply(p *peer, r reply) {
 // access to a rank that has closed because of that would tell its initiator, before the failure does, that
 // this rank has left.
 func (t *transport) answer() {
-	if t.job.failure() != nil {
+	if t.Err() != nil {
 		for _, p := range t.replies {
 			p.replies, p.inReplies = conc.Queue[reply]{}, false
 		}
@@ -481,7 +481,7 @@ func (t *transport) answered(p *peer, rest []byte) (more []byte, ok bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.job.failure() != nil || p.lost != nil {
+	if t.Err() != nil || p.lost != nil {
 		return more, true // the operation is over, or will be
 	}
 	if r.kind == kindRecalled {
@@ -614,11 +614,6 @@ func (t *transport) ack(p *peer, flags uint8) bool {
 
 // Wait lets the standby poller look after the endpoint until there is an event.
 func (t *transport) Wait(until time.Duration) {
-	select {
-	case <-t.event:
-		return
-	default:
-	}
 	t.mu.Lock()
 	if !t.over {
 		t.flush()
@@ -627,16 +622,7 @@ func (t *transport) Wait(until time.Duration) {
 	t.parked.Add(1)
 	defer t.parked.Add(-1)
 	t.standby.poke()
-	var late <-chan time.Time
-	if until > 0 {
-		timer := time.NewTimer(until - t.Now())
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case <-t.event:
-	case <-late:
-	}
+	t.Seat.Wait(until)
 }
 
 // absence is how long a rank has not polled when the standby poller takes its place.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/conc"
@@ -29,42 +30,22 @@ const (
 	mostAsked = 1024
 )
 
-// control connects a rank with its job beside libfabric.
-type control interface {
-	// attach enters what the rank has attached and its card, and returns those of all
-	// ranks when all have, or the job's failure.
-	attach(size uint64, rights segment.Rights, card []byte) ([]conduits.Attached, [][]byte, error)
-	// fail declares rank failed.
-	fail(rank int, err error)
-	// failure is the job's, or nil.
-	failure() *conduits.PeerError
-	// suspect hears that rank cannot be reached any more, and fails it unless it turns
-	// out to have left, or the job to have failed otherwise.
-	suspect(rank int, err error)
-	// leave announces that this rank has left: all that it had sent has arrived.
-	leave()
-	// released hears that this rank's endpoint is closed, of one that has not attached, too.
-	released()
-	// detached reports whether Close must not wait, since other ranks are in this process.
-	detached() bool
-}
-
 // transport is one rank's conduits.Transport.
 type transport struct {
-	job        control
+	*adapt.Seat
+	fail       func(rank int, err error) // Seat.Fail; tests have others
+	mates      *housemates               // if the ranks are in this process
 	rank, size int
 	id         uint32 // of the job, in frames
-	limits     conduits.Limits
-	start      time.Time
-	frame      int // bytes of a frame
-	most       int // of a frame without header
+	frame      int    // bytes of a frame
+	most       int    // of a frame without header
+	medium     int    // bytes of the longest medium message
 	owner      conduits.Owner
 	segment    []byte // set before Attach
 	area       fabric.Region
 	atEnd      func() // see conduits.FarEndpoint; set before Attach
 
 	attached, closed atomic.Bool
-	event            chan struct{} // holds one if there has been an event; see conduits.Transport
 	polls            atomic.Uint32
 	parked           atomic.Int32
 	apart            bool // each rank of this host has a processor; set before Attach
@@ -258,12 +239,13 @@ type operation struct {
 var _ conduits.Transport = (*transport)(nil)
 
 // newTransport opens a rank's endpoint.
-func newTransport(job control, rank, size int, id uint32, limits conduits.Limits, ep *fabric.Endpoint) (*transport, error) {
+func newTransport(s *adapt.Seat, ep *fabric.Endpoint) (*transport, error) {
 	t := &transport{
-		job: job, rank: rank, size: size, id: id, limits: limits, start: time.Now(), ep: ep, apart: true,
-		event: make(chan struct{}, 1), drained: make(chan struct{}), peers: make([]*peer, size),
+		Seat: s, fail: s.Fail, rank: s.Rank(), size: s.Size(), id: s.Job(), ep: ep, apart: true,
+		drained: make(chan struct{}), peers: make([]*peer, s.Size()),
 	}
-	t.frame = frameBytes(limits)
+	t.medium = s.Limits().MaxMedium
+	t.frame = frameBytes(s.Limits())
 	t.most = t.frame - headerBytes
 	t.standby.init()
 	first, err := ep.Grow(receives, t.frame)
@@ -286,6 +268,8 @@ func newTransport(job control, rank, size int, id uint32, limits conduits.Limits
 	t.asker.Stop()
 	t.lossTime = lossTime
 	t.setDeadTime(unheardOf)
+	s.OnFailure(t.standby.poke)
+	s.OnLeave(t.departed)
 	return t, nil
 }
 
@@ -293,11 +277,6 @@ func newTransport(job control, rank, size int, id uint32, limits conduits.Limits
 func frameBytes(l conduits.Limits) int {
 	return max(leastFrame, headerBytes+messageBytes(conduits.TransportWords, l.MaxMedium))
 }
-
-func (t *transport) Rank() int               { return t.rank }
-func (t *transport) Size() int               { return t.size }
-func (t *transport) Limits() conduits.Limits { return t.limits }
-func (t *transport) Now() time.Duration      { return time.Since(t.start) }
 
 // Attach exchanges addresses and starts the standby poller.
 func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights) ([]conduits.Attached, error) {
@@ -314,7 +293,11 @@ func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights)
 		t.Fail(t.rank, err)
 		return nil, err
 	}
-	all, cards, err := t.job.attach(size, rights, mine.encode())
+	cards, err := t.Share(mine.encode())
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.Seat.Attach(size, rights)
 	if err != nil {
 		return nil, err
 	}
@@ -579,7 +562,7 @@ func (t *transport) heed(p *peer) {
 func (t *transport) Send(dst int, words []uint32, payload []byte) conduits.Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over || t.job.failure() != nil {
+	if t.over || t.Err() != nil {
 		return conduits.Dead
 	}
 	p := t.peer(dst)
@@ -612,8 +595,8 @@ func (t *transport) Get(dst []byte, src int, from segment.NLA, cookie uint64) (b
 func (t *transport) access(op operation, rank int) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if f := t.job.failure(); f != nil {
-		return false, f
+	if err := t.Err(); err != nil {
+		return false, err
 	}
 	p := t.peer(rank)
 	if t.over || t.closed.Load() || p.left {
@@ -775,7 +758,7 @@ func (t *transport) lose(p *peer, err error) {
 	}
 	p.lost = err
 	t.drop(p)
-	t.job.suspect(p.rank, fmt.Errorf("ofi: %s: rank %d cannot be reached: %w", t.ep.Provider, p.rank, err))
+	t.doubt(p.rank, fmt.Errorf("ofi: %s: rank %d cannot be reached: %w", t.ep.Provider, p.rank, err))
 }
 
 // drop frees what waits to be sent to p, with mu held.
@@ -845,42 +828,19 @@ func (t *transport) underway(id uint32) bool {
 	return s.rma && !s.stale && s.op == id
 }
 
-// hearFailure hears that the job has failed.
-func (t *transport) hearFailure() {
-	t.Kick()
-	t.standby.poke()
-}
-
-// Kick leaves an event for Wait, unless there is one.
-func (t *transport) Kick() {
-	select {
-	case t.event <- struct{}{}:
-	default:
-	}
-}
-
-// Err is the job's failure.
-func (t *transport) Err() error {
-	if f := t.job.failure(); f != nil {
-		return f
-	}
-	return nil
-}
-
 // Fail declares rank failed.
-func (t *transport) Fail(rank int, err error) { t.job.fail(rank, err) }
+func (t *transport) Fail(rank int, err error) { t.fail(rank, err) }
 
 // Close leaves when all that this rank has sent has arrived, which a rank that is a
 // process waits for.
 func (t *transport) Close() error {
 	t.closed.Store(true)
 	if !t.attached.Load() {
-		t.release()
-		t.job.released()
+		t.leave()
 		return nil
 	}
 	t.standby.poke()
-	if t.job.detached() {
+	if t.mates != nil { // which may not be waited for
 		go t.linger()
 	} else {
 		t.linger()
@@ -890,9 +850,16 @@ func (t *transport) Close() error {
 
 func (t *transport) linger() {
 	<-t.drained
-	t.job.leave()
+	t.leave()
+}
+
+// leave leaves the job and closes the endpoint.
+func (t *transport) leave() {
+	t.Leave()
 	t.release()
-	t.job.released()
+	if t.mates != nil {
+		t.mates.released()
+	}
 }
 
 // release closes the endpoint.
@@ -934,7 +901,7 @@ func (t *transport) drain() {
 		return
 	}
 	clear, now, next := true, t.Now(), mostAskGap
-	if t.job.failure() == nil {
+	if t.Err() == nil {
 		for _, p := range t.peers {
 			if p == nil || p.left {
 				continue

@@ -144,7 +144,7 @@ func (t *transport) lookAround() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.watching = false
-	if t.over || t.job.failure() != nil {
+	if t.over || t.Err() != nil {
 		return
 	}
 	t.hideSome()
