@@ -175,7 +175,7 @@ func (r *rowed) move(g *gen, p exp, t *front.Type, i *front.Node) (exp, bool) {
 	if r == nil || r.i == nil {
 		return exp{}, false
 	}
-	if c, ok := opt.Offset(i, r.i); ok {
+	if c, ok := opt.Offset(i, r.i); ok && !t.Variable() {
 		return r.at(g, p, t, c), true
 	}
 	e, ok := r.wide(g, i)
