@@ -10,7 +10,7 @@
 #define MYTHREAD 0
 #endif
 #define MAX(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a > _b ? _a : _b; })
-#define MIN(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a < _b ? _a : _b; })
+#define MIN(a, b) ({ __auto_type _a = (a); __auto_type const _b = (b); _a < _b ? _a : _b; })
 #define SWAP(a, b) do { __typeof__(a) _t = (a); (a) = (b); (b) = _t; } while (0)
 #define CHECK(c, v) ({ if (!(c)) return (v); 1; })
 #define likely(x) __builtin_expect(!!(x), 1)

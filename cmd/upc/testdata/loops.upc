@@ -70,6 +70,33 @@ static void no_ahead_alias(void) { for (int i = 1; i < N; i++) cyclic[i] = cycli
 /* Loops that wait for another thread answer messages. */
 static void polls(void) { while (cyclic[0] != 0) ; }
 
+/* Rows. */
+static struct pair { long a, b; } pairs[2][N];
+struct grid { int n; double **rows, *at; };
+union word { long i, *p; };
+static void row_grid(double ***u, int j, int k) { for (int i = 1; i < N - 1; i++) u[j][k][i] = u[j - 1][k][i - 1] + u[j][k + 1][2 * i + 1]; }
+static void row_struct(struct grid *g) { for (int i = 0; i < g->n; i++) g->rows[1][i] = *g->at; }
+static void row_copy(struct pair **x, int k) { int i; for (i = 0; i < k; i++) x[0][i] = x[k][i]; out += i; }
+static void row_left(long **u) { int i; for (i = 0; i < N; i++) { if ((u[1][i] = i) > 5) break; u[0][i] = 1; } out += i; }
+static void row_down(long **u, int i) { while (i > 0) { u[1][i] += u[0][i - 1]; i -= 2; } }
+static void row_array(int k, int n) { for (int i = 1; i < n; i++) priv[i] += priv[i - 1] + pairs[k][i].a; }
+static void row_plain(double *p, double *q, int n) { for (int i = 0; i < n; i++) p[i + 1] = q[i]; }
+static void no_row_moves(long **u) { for (int i = 0; i < N; i++) u[i % 2][i] += 1; }
+static void no_row_pointer(long **u) { for (int i = 0; i < N; i++) { u[1][i] += 1; u[1] = u[0]; } }
+static void no_row_char(long **u, char *c) { for (unsigned i = 0; i < N; i++) { u[1][i] += 1; c[i] = 0; } }
+static void no_row_union(union word *w, long **u) { for (unsigned i = 0; i < N; i++) { u[1][i] += 1; w->i = i; } }
+static void no_row_call(long **u) { for (unsigned i = 0; i < N; i++) { u[1][i] += 1; srand(i); } }
+static void no_row_if(long **u, int k) { for (unsigned i = 0; i < N; i++) if (k) u[1][i] += 1; }
+static void no_row_and(long **u, int k) { for (unsigned i = 0; i < N; i++) out += k && u[1][i]; }
+static void no_row_left(long **u, unsigned k) { for (unsigned i = 0; i < N; i++) { if (i == k) break; u[1][i] += 1; } }
+static void no_row_volatile(long *volatile *u, volatile long **v) { for (unsigned i = 0; i < N; i++) { u[1][i] += 1; v[1][i] += 1; } }
+static void no_row_shared(shared long **u) { for (unsigned i = 0; i < N; i++) u[1][i] += 1; }
+static void no_row_strict(long **u) { for (unsigned i = 0; i < N; i++) { u[1][i] += 1; out += flag; } }
+static void no_row_fence(long **u) { for (unsigned i = 0; i < N; i++) { u[1][i] += 1; upc_fence; } }
+static void no_row_goto(long **u, int k) { int i = 0; if (k) goto in; for (; i < N; i++) { u[1][i] += 1; in:; } }
+static void no_array_left(void) { for (int i = 0; i < N + 1; i++) { if (i == N) break; priv[i] += 1; } }
+static void no_array_if(int k) { for (int i = 0; i < N + 1; i++) if (i < k) priv[i] += 1; }
+
 int main(void) {
   for (int i = 0; i < N; i++)
     list[i] = (i * 5 + 3) % N;
@@ -93,6 +120,18 @@ int main(void) {
     out = before, ahead_puts(), no_ahead_call(), no_ahead_chain(), no_ahead_alias();
     cyclic[0] = 0;
     polls();
+    double *one[4], **rows3[2] = {one, one + 1}, all[4 * N] = {1};
+    long *two[2] = {priv, priv}, other2[2 * N] = {0};
+    for (int i = 0; i < 4; i++)
+      one[i] = all + 2 * i;
+    struct grid g = {4, one, all};
+    struct pair *three[2] = {pairs[0], pairs[1]};
+    union word w;
+    shared long *four[2] = {cyclic, cyclic};
+    row_grid(rows3, 1, 1), row_struct(&g), row_copy(three, 1), row_left(two), two[0] = other2, row_down(two, 3), row_array(1, N), row_plain(all, all + 1, 3);
+    no_row_moves(two), no_row_pointer(two), no_row_char(two, (char *)other2), no_row_union(&w, two), no_row_call(two), no_row_if(two, 0), no_row_and(two, 0);
+    no_row_left(two, 0), no_row_volatile(two, (volatile long **)two), no_row_shared(four), no_row_strict(two), no_row_fence(two), no_row_goto(two, 0);
+    no_array_left(), no_array_if(N), cyclic[0] = 0;
     printf("%ld\n", out + other[3]);
   }
   return 0;

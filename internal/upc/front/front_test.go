@@ -104,6 +104,28 @@ func TestExpansion(t *testing.T) {
 	}
 }
 
+// TestAutoType: an initialiser of __auto_type is read once, so that nested macros take no time; qualifiers may follow the word.
+func TestAutoType(t *testing.T) {
+	e := "k"
+	for range 40 {
+		e = "({ __auto_type a = (" + e + "); __auto_type const volatile b = 2.5; a < b ? a : b; })"
+	}
+	u, err := Parse(&Config{}, "auto.upc", "int main(void) { int k = 1; return "+e+"; }")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range u.Syms {
+		if s.Name == "main" && len(s.Locals) != 81 {
+			t.Errorf("%s has %d variables, not 81", s.Name, len(s.Locals))
+		}
+		for _, l := range s.Locals {
+			if l.Name == "b" && !(l.Type.Kind == Double && l.Type.Const && l.Type.Volatile) {
+				t.Errorf("a variable is '%v'", l.Type)
+			}
+		}
+	}
+}
+
 // TestTypes: declarations, and their types as they are printed.
 func TestTypes(t *testing.T) {
 	for _, c := range []struct{ src, want string }{

@@ -92,6 +92,7 @@ type parser struct {
 	literals   int             // compound literals so far
 	inMember   bool            // the declarator that is read is that of a member
 	before     []*Node         // statements that have to stand before the one that is read
+	initial    initial         // what __auto_type has read ahead
 	defines    map[string]bool // functions that the file defines, further down too
 	leaves     int             // how many loops and switches stand in the innermost upc_forall
 }
@@ -425,7 +426,7 @@ func (p *parser) declspecs(classes bool) specs {
 			if base = tyInt; t.text != "__auto_type" {
 				base = typeOf(p)
 			} else if p.i++; p.fn != nil {
-				base = initialType(p)
+				base = initialType(p, &q)
 			}
 			continue
 		default:
@@ -470,13 +471,34 @@ func typeOf(p *parser) *Type {
 	return n.Type
 }
 
-// initialType is the type of gcc's __auto_type: that of the variable's initialiser, which is read again.
-func initialType(p *parser) *Type {
-	at, before := p.i, p.before
-	defer func() { p.i, p.before = at, before }()
+// initialType is the type of gcc's __auto_type: that of the variable's initialiser, which the declaration takes as it was read. Qualifiers go to q.
+func initialType(p *parser, q *quals) *Type {
+	for p.qualifier(q) {
+	}
+	at := p.i
+	defer func() { p.i = at }()
 	p.name()
 	p.expect("=")
-	return p.value(p.assignment()).Type.plain()
+	from := p.i
+	n := p.assignment()
+	p.initial = initial{n, from, p.i}
+	return p.value(n).Type.plain()
+}
+
+// initial is an initialiser that has been read: the tokens from one to before another.
+type initial struct {
+	n        *Node
+	from, to int
+}
+
+// take is the expression at the next token, if that is i, or a new one.
+func (i *initial) take(p *parser) *Node {
+	n := i.n
+	if n == nil || p.i != i.from {
+		return p.assignment()
+	}
+	p.i, i.n = i.to, nil
+	return n
 }
 
 // basic is the type that the words of count are.
@@ -1375,7 +1397,7 @@ func (p *parser) initializer(v *Node, out *[]*Node) int64 {
 		if t.Kind == Array {
 			p.fatalf(at.pos, "invalid initializer")
 		}
-		e := p.assignment()
+		e := p.initial.take(p)
 		*out = append(*out, p.assign(v, e, at.pos, "initialization"))
 		return 0
 	}

@@ -249,6 +249,9 @@ func (g *gen) place(n *front.Node) exp {
 	case front.Deref:
 		return ir.Deref(g.typed(n.L))
 	case front.Index:
+		if e, ok := g.rowed.element(g, n); ok {
+			return e
+		}
 		p := g.place(n.L)
 		return ir.At(p, g.expr(n.R))
 	case front.Member:
@@ -732,6 +735,9 @@ func (g *gen) move(t *front.Type, p exp, i *front.Node) exp {
 	case t.Elem.Kind == front.Void:
 		return ir.CallTo("unsafe.Add", p, g.expr(opt.StripLong(i)))
 	}
+	if e, ok := g.rowed.move(g, p, t.Elem, i); ok {
+		return e
+	}
 	return ir.CallTo("libc.At", p, g.expr(opt.StripLong(i)))
 }
 
@@ -856,6 +862,9 @@ func (g *gen) read(n *front.Node) exp {
 		}
 		return ir.CallTo("libc.Bits", word, num(n.Field.Shift), num(n.Field.Bits))
 	case !shared:
+		if v, ok := g.rowed.row(n); ok {
+			return v
+		}
 		return g.place(n)
 	}
 	if w, i, ok := g.windowOf(n); ok {

@@ -152,6 +152,7 @@ type gen struct {
 	windows map[string]*window // of the loops that are being generated
 	blocks  *opt.Blocks
 	sliced  *sliced
+	rowed   *rowed
 	group   *group
 	unused  bool // the value of the call that is generated is not used
 	watched int  // in how many conditions of loops, which may wait for another thread's write

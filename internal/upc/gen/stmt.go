@@ -272,7 +272,12 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		return g.ifStmt(n)
 	case front.While:
 		g.windowed(n, n.R, false, func() {
-			plain := func() { ends, terms = g.loop(nil, n.L, nil, n.R, nil) }
+			plain := func() {
+				var ok bool
+				if ends, terms, ok = withRows(g, n); !ok {
+					ends, terms = g.loop(nil, n.L, nil, n.R, nil)
+				}
+			}
 			if loop, ok := opt.WhileLoop(n); !ok || !g.together(loop, nil, plain) {
 				plain()
 			}
@@ -284,7 +289,11 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 	case front.For:
 		g.windowed(n, n.R, false, func() {
 			plain := func() {
-				if !g.countedFor(n) {
+				if g.countedFor(n) {
+					return
+				}
+				var ok bool
+				if ends, terms, ok = withRows(g, n); !ok {
 					ends, terms = g.forLoop(n, nil)
 				}
 			}

@@ -255,6 +255,12 @@ func inUnion(n *front.Node) bool {
 
 func mayAlias(t, w *front.Type) bool {
 	t, w = t.Base(), w.Base()
+	if t.Kind == front.Struct && w.Kind != front.Struct {
+		t, w = w, t
+	}
+	if w.Kind == front.Struct && t.Kind != front.Struct && w.Complete() {
+		return slices.ContainsFunc(w.Info.Fields, func(f *front.Field) bool { return mayAlias(t, f.Type) })
+	}
 	plain := func(t *front.Type) bool { return t.Arithmetic() && t.Kind != front.Char && t.Kind != front.Bool }
 	if plain(t) && plain(w) {
 		return t.Kind == w.Kind

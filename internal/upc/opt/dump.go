@@ -76,6 +76,18 @@ func (o Options) dump(b *strings.Builder, n *front.Node) {
 	for _, s := range of.Slices {
 		say("slice of elements %s%+d", i.Name, s.C)
 	}
+	if r, ok := RowsOf(n); ok && len(of.Slices) == 0 {
+		for _, row := range r.Rows {
+			if row.Array {
+				say("array %v, elements %s%+d to %+d", row.At, r.I.Name, row.Least, row.Most)
+			} else {
+				say("row %v", row.At)
+			}
+		}
+		if r.I != nil {
+			say("counts to a bound that stays")
+		}
+	}
 	loop, ok := n, n.Op != front.Do
 	if n.Op == front.While {
 		loop, ok = WhileLoop(n)

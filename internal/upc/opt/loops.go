@@ -6,6 +6,7 @@
 //   - [Options.Spread]: an access to any element of an array in blocks on all threads goes by a window on all of them.
 //   - [Options.Runs]: in a loop with a counter such elements that lie one behind the other are elements of slices.
 //   - [Slices]: in a loop with a counter the elements of windows are elements of slices.
+//   - [RowsOf]: pointers to rows of private memory are read before the loop, and private arrays found, whose index goes up in an int.
 //   - [AheadOf]: accesses to other threads' memory are under way together, gets before the iterations that use them.
 package opt
 
