@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/segment"
 )
 
 // A collective is a schedule: lists of stages, of which the next is made when all stages of the
@@ -75,6 +76,9 @@ type work struct {
 
 	ls   *links   // of the call
 	kept []uint64 // room that is kept from one call to the next
+
+	puts *puts       // nil as long as there was none
+	at   segment.NLA // where the stage that sends puts its data, or 0
 
 	stages []stage // of the list that was made last
 	link   *link   // of the stage that was looked at last
