@@ -91,7 +91,8 @@
 // rank, unasked. What an earlier call has left there may be overwritten for the reason above. Such a message says in which call its sender is.
 //
 // Between ranks that share no memory, and are not simulated, data of 16 KiB and more go by a put: the receiver registers its buffer for the
-// sender alone as long as the transfer takes, and what says that it is ready has the address. A call ends when no conduit reads its buffers any more.
+// sender alone as long as the transfer takes, and what says that it is ready has the address. Scatter and Gather of such blocks have them
+// go from, or to, the root directly. A call ends when no conduit reads its buffers any more.
 //
 // Where the conduit's cards have a barrier and its switches replicate messages
 // (conduits.Card), broadcasts to all ranks of the job of three and more use
