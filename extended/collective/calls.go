@@ -127,7 +127,7 @@ func (w *work) clear() (blocks [][]byte) {
 		*w.lists = lists{}
 	}
 	clear(w.stages[:cap(w.stages)])
-	*w = work{c: w.c, kept: w.kept, stages: w.stages[:0], lists: w.lists}
+	*w = work{c: w.c, kept: w.kept, puts: w.puts, stages: w.stages[:0], lists: w.lists}
 	return blocks
 }
 
@@ -141,6 +141,9 @@ func (c *Member) byMessages(combine Combine) (blocks [][]byte, err error) {
 		for k := 0; k < len(w.stages) && err == nil; k++ {
 			err = c.take(k, combine)
 		}
+	}
+	if w.puts != nil {
+		err = w.finishPuts(err)
 	}
 	return w.clear(), err
 }

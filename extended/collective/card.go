@@ -106,7 +106,7 @@ func (k *card) take(s *stage) error {
 	switch s.do {
 	case stageExpect:
 		c.mu.Lock()
-		c.links.at(keyAt(cast, 0, c.job(root))).land = landing{open: true, buf: s.buf}
+		c.links.at(keyAt(cast, 0, c.job(root))).land = landingIn(s.buf)
 		c.mu.Unlock()
 		return nil
 	case stageReady:

@@ -90,6 +90,10 @@
 // and two ranks all calls but those of blocks whose lengths differ: each rank has copies of the slots and halves of all ranks, and mails what it has written to each other
 // rank, unasked. What an earlier call has left there may be overwritten for the reason above. Such a message says in which call its sender is.
 //
+// Between ranks that share no memory, and are not simulated, data of 16 KiB and more go by a put: the receiver registers its buffer for the
+// sender alone as long as the transfer takes, and what says that it is ready has the address. Scatter and Gather of such blocks have them
+// go from, or to, the root directly. A call ends when no conduit reads its buffers any more.
+//
 // Where the conduit's cards have a barrier and its switches replicate messages
 // (conduits.Card), broadcasts to all ranks of the job of three and more use
 // them: ranks say by the barrier that they are ready, and the root sends once.

@@ -42,12 +42,14 @@ type Combine func(acc, in []byte)
 
 // Handler indices.
 const (
-	handlerReady = am.FirstCollective + iota // request: the receiver is ready
-	handlerOffer                             // request: the sender waits
-	handlerData                              // request: a piece of the data
-	handlerWrong                             // reply: the receiver of a request, or sender, is in another call
-	handlerAbort                             // request: some rank's call did not match
-	handlerSlot                              // request: what the sender has written into its slot, or half
+	handlerReady  = am.FirstCollective + iota // request: the receiver is ready
+	handlerOffer                              // request: the sender waits
+	handlerData                               // request: a piece of the data
+	handlerWrong                              // reply: the receiver of a request, or sender, is in another call
+	handlerAbort                              // request: some rank's call did not match
+	handlerSlot                               // request: what the sender has written into its slot, or half
+	handlerInvite                             // request: handlerReady, with an address to put the data to
+	handlerPut                                // request: all of the data, which were put there
 )
 
 // Member is one rank's part in collective calls. Make it with New, hand Handlers to
@@ -71,6 +73,7 @@ type Member struct {
 	mu      sync.Mutex
 	busy    bool   // a goroutine is in a call
 	watched bool   // the endpoint is a conduits.Watcher
+	apart   bool   // not all ranks share memory, and none is simulated: see puts
 	places  uint8  // by bits: of teams; of the job's endpoint
 	seq     uint32 // number of the call under way, or of the last one
 	call    call
@@ -117,6 +120,8 @@ func (c *Member) Handlers() []am.Entry {
 		{Index: handlerData, Name: p + ".data", Fn: c.onData, Args: 4, Kinds: am.Medium | am.Request},
 		{Index: handlerWrong, Name: p + ".wrong", Fn: c.onWrong, Args: faultWords, Kinds: am.Short | am.Reply},
 		{Index: handlerSlot, Name: p + ".slot", Fn: func(t *am.Token, args []uint32, payload []byte) { onSlot(c, t, args, payload) }, Args: 3 + callWords, Kinds: am.Medium | am.Request},
+		{Index: handlerInvite, Name: p + ".invite", Fn: func(t *am.Token, args []uint32, _ []byte) { c.note(t, args, true) }, Args: 4 + callWords, Kinds: am.Short | am.Request},
+		{Index: handlerPut, Name: p + ".put", Fn: c.onData, Args: putWords, Kinds: am.Long | am.Request},
 		{Index: handlerAbort, Name: p + ".abort", Fn: c.onAbort, Args: faultWords, Kinds: am.Short | am.Request},
 	}
 }

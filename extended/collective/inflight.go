@@ -396,6 +396,15 @@ func (o *op) run() (stalled bool) {
 		}
 		o.next++
 	}
+	if o.puts != nil {
+		came, failed := o.drain()
+		if came == stageStalls {
+			return true
+		}
+		if err == nil {
+			err = failed
+		}
+	}
 	o.retire(err)
 	return false
 }
@@ -406,6 +415,7 @@ func (o *op) retire(err error) {
 	if err != nil {
 		err = c.failed(o.call, o.seq, err)
 	}
+	o.closeAll()
 	c.mu.Lock()
 	if c.broken != nil {
 		g.reportOf(c)
@@ -573,6 +583,7 @@ func (h Handle) abandon(err error) error {
 	c, g := o.c, o.c.engineOf()
 	err = c.failed(o.call, o.seq, err)
 	g.took.Lock() // no stage uses the buffers from now on
+	o.closeAll()
 	c.mu.Lock()
 	if o.state != opOver {
 		o.remove()

@@ -44,11 +44,12 @@ func earlyOf(c *Member) *[]earlyMail {
 
 // useMail has c use copies of slots.
 func useMail(c *Member) {
-	if c.size < 2 || c.size > mailRanks || c.card != nil {
-		return
-	}
 	if _, virtual := conduits.As[conduits.Runner](c.e.Conduit()); virtual {
 		return // simulated ranks keep to the trees that docs/scaling.md has models of
+	}
+	c.apart = true
+	if c.size < 2 || c.size > mailRanks || c.card != nil {
+		return
 	}
 	c.shared = &shared{c: c, ep: c.e.Conduit(), mailed: true, spins: mailPolls}
 	for range c.size {

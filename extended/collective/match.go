@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
 )
 
 // Mismatch is the error of calls that did not match, with which all later ones end;
@@ -28,7 +29,10 @@ func wake(t *am.Token) {
 // note keeps what a waiting rank has said, and answers if their calls do not match. A waiting rank's
 // stack is deepest here.
 func (c *Member) note(t *am.Token, args []uint32, ready bool) {
-	d := parseCall(args[2:])
+	d, at := parseCall(args[2:]), segment.NLA(0)
+	if len(args) == 4+callWords {
+		at = segment.NLA(am.Unpack64(args[2+callWords], args[3+callWords]))
+	}
 	w := note{set: true, seq: args[0], src: uint32(t.Src()), kind: d.kind, typ: d.typ, root: d.root, elem: d.elem, size: d.size}
 	key, ok := keyOf(args[1], t.Src())
 	if !ok {
@@ -70,7 +74,7 @@ func (c *Member) note(t *am.Token, args []uint32, ready bool) {
 		}
 	}
 	if good && ls != nil {
-		asked = c.keep(&w, ls.at(key), ready)
+		asked = c.keep(&w, at, ls.at(key), ready)
 		if w.kind&kindNB != 0 {
 			if g := c.world().engine.Load(); g != nil {
 				g.kick(o)
@@ -87,9 +91,11 @@ func (c *Member) note(t *am.Token, args []uint32, ready bool) {
 
 // keep keeps w, of this call or a later one, in its link. It returns the phase of the barrier that this
 // rank waits for, if the rank of w waits for it in a later call, or -1. Called with mu held.
-func (c *Member) keep(w *note, l *link, ready bool) (asked int) {
+func (c *Member) keep(w *note, at segment.NLA, l *link, ready bool) (asked int) {
 	in := &l.wanted
-	if !ready {
+	if ready {
+		l.at = at
+	} else {
 		if in = &l.offered; in.later(w.seq) {
 			return -1 // messages may overtake each other
 		}

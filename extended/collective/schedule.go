@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/segment"
 )
 
 // A collective is a schedule: lists of stages, of which the next is made when all stages of the
@@ -75,6 +76,9 @@ type work struct {
 
 	ls   *links   // of the call
 	kept []uint64 // room that is kept from one call to the next
+
+	puts *puts       // nil as long as there was none
+	at   segment.NLA // where the stage that sends puts its data, or 0
 
 	stages []stage // of the list that was made last
 	link   *link   // of the stage that was looked at last
@@ -297,6 +301,9 @@ func (w *work) collect(root int, buf []byte, below func(i int) (from, n int)) {
 // begin with root, to that of ranks.
 func (w *work) gatherTo() (more bool) {
 	p := w.c.relative(w.root)
+	if rooted(w.c, len(w.own)) {
+		return w.gatherDirect()
+	}
 	if w.part == 1 {
 		rotate(w.all, w.root*len(w.own))
 		return false
@@ -312,6 +319,29 @@ func (w *work) gatherTo() (more bool) {
 	w.gather(w.root, w.own, buf)
 	w.part = 1
 	return p == 0 && w.root != 0
+}
+
+// gatherDirect has each rank send own to the root, where window of them land at once.
+func (w *work) gatherDirect() (more bool) {
+	c, block := w.c, len(w.own)
+	if c.rank != w.root {
+		w.send(direct, 0, w.root, w.own)
+		return false
+	}
+	if w.k == 0 {
+		bulk.Copy(w.all[w.root*block:], w.own)
+		w.k = 1
+	}
+	last := min(w.k+window, c.size)
+	for k := w.k; k < last; k++ {
+		r := around(w.root, k, c.size)
+		w.post(direct, 0, r, w.all[r*block:][:block])
+	}
+	for k := w.k; k < last; k++ {
+		w.await(direct, 0, around(w.root, k, c.size))
+	}
+	w.k = last
+	return last < c.size
 }
 
 // allGather copies the own of all ranks into all. By the card the broadcast from rank 0 needs no
@@ -340,6 +370,19 @@ func (w *work) allGather(own, all []byte) (more bool) {
 func (w *work) scatter(root int, all, own []byte) {
 	c := w.c
 	block, p := len(own), c.relative(root)
+	if rooted(c, block) {
+		if p != 0 {
+			w.post(direct, 0, root, own)
+			w.await(direct, 0, root)
+			return
+		}
+		for k := 1; k < c.size; k++ {
+			r := around(root, k, c.size)
+			w.send(direct, 0, r, all[r*block:][:block])
+		}
+		w.copy(own, all[root*block:][:block])
+		return
+	}
 	kids := c.fanout(p)
 	buf := own
 	if p != 0 {

@@ -346,7 +346,7 @@ func TestRounds(t *testing.T) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		for _, l := range m.links {
-			if l.land.begun {
+			if l.land.state >= landBegun {
 				return errors.New("data came by a message")
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
 )
 
 // Directions of a transfer: away from the root or towards it, in the one tree;
@@ -28,9 +29,10 @@ const (
 
 // link is the transfers in one direction with one partner.
 type link struct {
-	wanted  note   // the partner is ready to receive
-	offered note   // the partner waits to send
-	key     uint32 // see keyAt
+	wanted  note        // the partner is ready to receive
+	offered note        // the partner waits to send
+	at      segment.NLA // with wanted: where it has data put to, or 0
+	key     uint32      // see keyAt
 	land    landing
 }
 
@@ -86,7 +88,7 @@ func (ls *links) drop() {
 // done gives back link l of call seq if it has nothing more to say: a call may have a partner in each
 // rank of a large job. The only one stays, for it is often used next.
 func (ls *links) done(l *link, seq uint32) {
-	if len(*ls) == 1 || l.land.open || l.wanted.set || l.offered.later(seq) {
+	if len(*ls) == 1 || l.land.state != landShut || l.wanted.set || l.offered.later(seq) {
 		return
 	}
 	if k, ok := ls.index(l.key); ok {
@@ -114,13 +116,20 @@ func (c *Member) unlink() {
 	c.links = kept
 }
 
-// landing is where data lands. got counts bytes.
+// landing is where data lands.
 type landing struct {
 	buf   []byte
-	got   int
-	open  bool
-	begun bool
+	state int // landShut, landOpen, or landBegun and how many bytes have come
 }
+
+// States of a landing. They and the count share a word, as a rank of a large job has several links.
+const (
+	landShut = iota
+	landOpen
+	landBegun
+)
+
+func landingIn(buf []byte) landing { return landing{buf: buf, state: landOpen} }
 
 func (c *Member) onData(t *am.Token, args []uint32, payload []byte) {
 	key, ok := keyOf(args[1], t.Src())
@@ -139,7 +148,13 @@ func (c *Member) onData(t *am.Token, args []uint32, payload []byte) {
 	if o != nil || args[1]>>8&dirNB == 0 && args[0] == c.seq {
 		if k, ok := ls.index(key); ok {
 			l := &(*ls)[k].land
-			if l.take(am.Unpack64(args[2], args[3]), payload) && o != nil && l.complete() {
+			took := false
+			if len(args) == putWords {
+				took = l.takeAll(payload)
+			} else {
+				took = l.take(am.Unpack64(args[2], args[3]), payload)
+			}
+			if took && o != nil && l.complete() {
 				c.world().engine.Load().kick(o)
 			}
 		}
@@ -148,15 +163,14 @@ func (c *Member) onData(t *am.Token, args []uint32, payload []byte) {
 	wake(t)
 }
 
-func (l *landing) complete() bool { return l.begun && l.got == len(l.buf) }
+func (l *landing) complete() bool { return l.state == landBegun+len(l.buf) }
 
 // take puts a piece of data at off, if there is room for it.
 func (l *landing) take(off uint64, payload []byte) bool {
-	if !l.open || off > uint64(len(l.buf)) || uint64(len(payload)) > uint64(len(l.buf))-off {
+	if l.state == landShut || off > uint64(len(l.buf)) || uint64(len(payload)) > uint64(len(l.buf))-off {
 		return false
 	}
-	l.got += bulk.Copy(l.buf[off:], payload)
-	l.begun = true
+	l.state = max(l.state, landBegun) + bulk.Copy(l.buf[off:], payload)
 	return true
 }
 
@@ -201,12 +215,18 @@ func (w *work) attempt(k int, combine Combine) (came int, err error) {
 	if c.team.planned(s) {
 		return stageDone, nil
 	}
+	if w.puts != nil && w.writes(s) {
+		if came, err = w.drain(); came != stageDone || err != nil {
+			return came, err
+		}
+	}
 	switch s.do {
 	case stagePost:
+		at := w.open(s)
 		c.mu.Lock()
-		w.linkOf(s).land = landing{open: true, buf: s.buf}
+		w.linkOf(s).land = landingIn(s.buf)
 		c.mu.Unlock()
-		return w.tell(s, handlerReady)
+		return w.invite(s, at)
 	case stageOffer:
 		return w.tell(s, handlerOffer)
 	case stageAwait, stageHear:
@@ -293,12 +313,16 @@ func (w *work) look(s *stage) (data []byte, held bool, err error) {
 	if held && s.do != stageHear {
 		if s.do == stageSend {
 			l.wanted.set = false
+			w.at = l.at
 		} else {
 			data, l.land = l.land.buf, landing{}
 		}
 		w.ls.done(l, w.seq)
 	}
 	c.mu.Unlock()
+	if held && s.do == stageAwait && w.puts != nil {
+		w.close(s)
+	}
 	return data, held, err
 }
 
@@ -315,6 +339,9 @@ func (w *work) trySend(s *stage) (came int, err error) {
 			return came, err
 		}
 		w.sub, w.pieces = subSending, 0
+	}
+	if w.at != 0 {
+		return w.put(s)
 	}
 	to, word := w.c.job(int(s.rank)), w.word(s)
 	if w.waits() {

@@ -109,6 +109,9 @@ func (c *spot) subtree(p int) int {
 // blocks to be sent directly.
 func (c *spot) directly(n int) bool { return c.size > 1 && n >= directBlock*c.size }
 
+// rooted reports whether blocks of n bytes go directly from or to the root of a call.
+func rooted(c *Member, n int) bool { return c.apart && n >= putLeast }
+
 // above and below are the ranks at distance 2^i towards the root and away.
 func (c *spot) above(i int) int { return around(c.rank, -(1 << i), c.size) }
 func (c *spot) below(i int) int { return around(c.rank, 1<<i, c.size) }
