@@ -233,6 +233,8 @@ func cc(args []string, stdout, stderr io.Writer) int {
 			mode = a
 		case slices.Contains(suffixes, filepath.Ext(a)) && a[0] != '-':
 			o.files = append(o.files, a)
+		case a == "-fno-strict-aliasing":
+			o.define = append(o.define, front.MayAlias)
 		case len(a) > 1 && strings.IndexByte("OgWfmpwvansMq", a[1]) >= 0 && !strings.HasPrefix(a, "-fupc-threads") && !strings.HasPrefix(a, "-shared-heap") && a[0] == '-':
 			if a == "-MF" || a == "-MT" || a == "-MQ" { // of what the compiler does not write
 				i++

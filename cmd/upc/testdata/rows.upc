@@ -160,6 +160,45 @@ static void jumps(double **u, int k) {
 }
 static void is_volatile(double *volatile *u, volatile double **v) { for (int i = 0; i < N; i++) { u[1][i] += 17; v[2][i] += 18; } }
 
+// Indices with effects, or that need statements; a head that declares another variable; the address behind an array.
+static void effects(long *p, const char *s) {
+  int k = 0;
+  for (int i = 0; i < 3; i++)
+    p[i + ++k] = i + 1;
+  for (int i = 0; i < 3; i++)
+    p[20 + i * (k -= 1) + 2] += 7;
+  for (int i = 0; i < 3; i++)
+    p[40 + i + (i == zero ? k : N)] += i + atoi(s);
+  for (int i = 0; i < 3; i++)
+    p[i + k++] += 100;
+  for (int i = 0; i < 3; i++)
+    p[i + atoi(s)] += 1000;
+  sum += k;
+}
+static int head(double *p, int n) {
+  int i = 0;
+  for (double s = 1; i < n; i++)
+    p[i] = s;
+  return i;
+}
+static int head_break(double *p, int n) {
+  int i = 0;
+  for (double s = 1; i < n; i++) {
+    p[i] += s;
+    if (p[i] > 5)
+      break;
+  }
+  return i;
+}
+static int edge[4], *end;
+static struct edges { int a, b[2]; } edges[4];
+static int *behind(int n) {
+  int *e = NULL;
+  for (int i = 0; i < n; i++)
+    edge[i] = i, end = &edge[i + 1], edges[i].a = i, e = &edges[i].b[1];
+  return e;
+}
+
 int main(void) {
   if (MYTHREAD != 0)
     return 0;
@@ -211,6 +250,14 @@ int main(void) {
   long counts[6] = {1};
   most(waves, counts), sum += counts[0] * counts[5];
   show("never");
+  long places[80] = {0};
+  effects(places, "3");
+  for (int i = 0; i < 80; i++)
+    sum += places[i] * (i + 1);
+  int ran = head(line, 5), all = head_break(line, 7);
+  line[4] = 9;
+  int *e = behind(4);
+  printf("%d %d %d %d %d\n", ran, all, head_break(line, 7), (int)(end - edge), (int)(e - &edges[3].a));
   jumps(plane, 0), jumps(plane, 3), is_volatile((double *volatile *)plane, (volatile double **)plane), show("jumps");
   return 0;
 }

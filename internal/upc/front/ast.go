@@ -173,10 +173,11 @@ type Sym struct {
 
 // Unit is a source file.
 type Unit struct {
-	Name    string
-	Syms    []*Sym // of file scope and static ones of functions, in order
-	Structs []*StructInfo
-	Relined bool // #line says where it is from: lines of its file are others than those that places name
+	Name     string
+	Syms     []*Sym // of file scope and static ones of functions, in order
+	Structs  []*StructInfo
+	MayAlias bool // see the constant MayAlias
+	Relined  bool // #line says where it is from: lines of its file are others than those that places name
 
 	Warnings Errors
 

@@ -126,6 +126,22 @@ func TestAutoType(t *testing.T) {
 	}
 }
 
+// TestMayAlias: a program says by an attribute, or a flag, that its objects are written as what they are not.
+func TestMayAlias(t *testing.T) {
+	for source, c := range map[string]Config{
+		"typedef long __attribute__((may_alias)) word;":     {},
+		"typedef long __attribute__((__may_alias__)) word;": {},
+		"typedef long word;":                                {Define: []string{"NDEBUG", MayAlias}},
+	} {
+		if u, err := Parse(&c, "alias.upc", source); err != nil || !u.MayAlias {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+	if u, err := Parse(&Config{}, "alias.upc", "typedef long word;"); err != nil || u.MayAlias {
+		t.Error("a program without it", err)
+	}
+}
+
 // TestTypes: declarations, and their types as they are printed.
 func TestTypes(t *testing.T) {
 	for _, c := range []struct{ src, want string }{

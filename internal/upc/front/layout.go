@@ -15,7 +15,7 @@ var ignored = map[string]bool{}
 func init() {
 	for _, a := range strings.Fields(`access aligned_alloc alloc_align alloc_size always_inline artificial assume_aligned
 		cold common const copy deprecated designated_init error externally_visible fallthrough flatten format format_arg gnu_inline hot
-		leaf malloc may_alias no_instrument_function no_sanitize noclone noinline nonnull noipa nocommon noreturn nothrow
+		leaf malloc no_instrument_function no_sanitize noclone noinline nonnull noipa nocommon noreturn nothrow
 		optimize pure returns_nonnull returns_twice section sentinel simd target unused used visibility
 		warn_unused_result warning weak`) {
 		ignored[a] = true
@@ -81,6 +81,8 @@ func (a *attributes) one(p *parser) {
 		return
 	case name == "aligned":
 		a.aligned = max(a.aligned, 16) // the most that a type of x86-64 asks for
+	case name == "may_alias":
+		p.unit.MayAlias = true
 	case !ignored[name]:
 		p.errorf(t.pos, "not supported: attribute '%s', which changes what the program does: leave it out", t.text)
 	}

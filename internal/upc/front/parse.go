@@ -19,6 +19,10 @@ type Config struct {
 	Elsewhere func(name string) (defines, known bool)
 }
 
+// MayAlias is a macro that has Unit.MayAlias set: places may be the same that have no type in common, as with gcc's
+// -fno-strict-aliasing, and its attribute may_alias.
+const MayAlias = "__ARGON_MAY_ALIAS__"
+
 // Parse parses and checks a source file. The error is an [Errors].
 func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 	r := &reporter{}
@@ -33,6 +37,7 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 			u, err = nil, r.sorted()
 		}
 	}()
+	p.unit.MayAlias = slices.Contains(cfg.Define, MayAlias)
 	p.toks, p.unit.Relined = preprocess(r, cfg, name, src)
 	widen(p.toks)
 	p.defines = definitions(p.toks, false)

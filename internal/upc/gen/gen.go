@@ -27,6 +27,8 @@ type Options struct {
 	Segment uint64            // shared memory of each thread, bytes, if it is known
 	Notes   bool              // loops have comments that say how they reach shared memory
 	Checked bool              // each shared access is a call of package rt, which looks for races (tag upcraces)
+
+	MayAlias bool // objects are written as what they are not, whatever C 6.5p7 says
 }
 
 // Program is the Go files of a program, by name.
@@ -50,6 +52,7 @@ func Program(units []*front.Unit, o Options) (files map[string]File, err error) 
 		if u.Relined {
 			clear(g.lines)
 		}
+		g.o.MayAlias = g.o.MayAlias || u.MayAlias
 	}
 	defer func() {
 		if e := recover(); e != nil {

@@ -1,6 +1,8 @@
 package gen
 
 import (
+	"slices"
+
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
 	"github.com/argon-go/argon/internal/upc/opt"
@@ -25,7 +27,7 @@ type base struct {
 // withRows emits a loop with rows, and reports whether it is one: what it begins with, and, if there is an iteration,
 // its rows and the loop.
 func withRows(g *gen, n *front.Node) (ends, terms, ok bool) {
-	if g.o.Checked || g.fn == nil || g.fn.Gotos || g.fn.Landings != nil || g.hoist != nil || g.rowed != nil || g.sliced != nil || g.group != nil {
+	if g.o.Checked || g.o.MayAlias || g.fn == nil || g.fn.Gotos || g.fn.Landings != nil || g.hoist != nil || g.rowed != nil || g.sliced != nil || g.group != nil {
 		return false, false, false
 	}
 	of, ok := opt.RowsOf(n)
@@ -91,7 +93,7 @@ func countRows(g *gen, n *front.Node, begin, end exp) {
 	g.breaks = append(g.breaks, &count)
 	body := g.capture(func() { g.stmt(n.R) }) // a block of its own, which may have another variable of i's name
 	g.breaks = g.breaks[:len(g.breaks)-1]
-	inner := n.Init != nil && n.Init.Op == front.Block
+	inner := n.Init != nil && n.Init.Op == front.Block && slices.ContainsFunc(n.Init.List, func(d *front.Node) bool { return d.Sym == r.i })
 	shows := count > 0 && !inner // where the loop is left
 	k, step := r.k, ir.Update(r.k, "++")
 	from, to, at := begin, end, end
@@ -206,8 +208,12 @@ func (r *rowed) wide(g *gen, n *front.Node) (exp, bool) {
 		case n.Op == front.Num:
 			return num(n.I), true
 		}
+		// Only what emits nothing: if it is no index after all, it is generated once more.
 		l := opt.StripLong(n)
-		return ir.Convert(goInt, g.expr(l)), l.Op == front.Var && !l.Type.Unsigned
+		if l.Op != front.Var || l.Type.Unsigned || l.Type.IsShared() {
+			return exp{}, false
+		}
+		return ir.Convert(goInt, g.expr(l)), true
 	}
 	x, ok := part(n.L)
 	if !ok {

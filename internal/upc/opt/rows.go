@@ -41,12 +41,13 @@ type rows struct {
 //     if the loop does not assign to it; any other place if the loop writes no place that may be the same by its type (C 6.5p7, as for AheadOf):
 //     grids of double do not change the pointers to their rows; char, members of unions, bit-fields and other pointers may.
 //
-// An array's elements have I and a constant as index, and nothing leaves the loop before its end, so that its first and last
+// An array's elements that are used, not those of which the address is taken, have I and a constant as index, and nothing leaves the loop before its end, so that its first and last
 // iteration say whether all of them are in the array. There are such rows beside others, or if the compiler of Go would check each index.
 //
 // There are none in a loop with another one in it, with a call that writes, synchronises or calls, a strict access, a barrier or
 // a fence, an access to a volatile object, a label, or a statement in an expression; nor in one that waits for another thread, or whose condition has
-// effects. Functions with labels that are jumped to, or setjmp, are for package gen to leave out.
+// effects. Functions with labels that are jumped to, or setjmp, and programs with gcc's attribute may_alias or
+// built by -fno-strict-aliasing (gen.Options.MayAlias) are for package gen to leave out.
 func RowsOf(n *front.Node) (*Rowed, bool) {
 	var post *front.Node
 	switch n.Op {
@@ -152,7 +153,9 @@ func (a *rows) see(n *front.Node, sometimes bool) {
 			return
 		}
 		a.address(n, sometimes)
-	case front.Addr, front.Decay:
+	case front.Addr:
+		a.taken(n.L, sometimes)
+	case front.Decay:
 		a.address(n.L, sometimes)
 	default:
 		for _, k := range []*front.Node{n.L, n.R, n.C, n.Init} {
@@ -207,6 +210,19 @@ func (a *rows) address(n *front.Node, sometimes bool) {
 	case front.Var:
 	default:
 		a.see(n, sometimes)
+	}
+}
+
+// taken sees the parts of n, a place whose address is taken: an element may be the one behind its array's last one.
+func (a *rows) taken(n *front.Node, sometimes bool) {
+	switch n.Op {
+	case front.Index:
+		a.taken(n.L, sometimes)
+		a.see(n.R, sometimes)
+	case front.Member:
+		a.taken(n.L, sometimes)
+	default:
+		a.address(n, sometimes)
 	}
 }
 
