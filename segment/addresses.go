@@ -24,13 +24,21 @@ type addresses struct {
 	taken   int
 	next    int // where to look for a free single page, in pairs of pages
 
-	heap *Heap // of [base, limit), nil before first use; its blocks have the page behind, too
-	late []run // runs given back, oldest first from head on, still allocated in heap
-	head int
+	heap  *Heap // of [base, limit), nil before first use; its blocks have the page behind, too
+	late  []run // runs given back, oldest first from head on, still allocated in heap
+	head  int
+	pages uint64 // of late
 }
 
 // maxLate is how many runs wait before the oldest is handed out again.
 const maxLate = 1024
+
+// Large runs wait for less, so that the tables behind the addresses in use, 3 MiB for each GATSpan of them, stay few: at
+// most lateMost pages, but for leastLate runs.
+const (
+	lateMost  = 4 * GATEntries
+	leastLate = 16
+)
 
 // numSingles is how many single pages there are: the even pages of GAT 0. The odd
 // ones stay free behind them. Page 0 is never given out.
@@ -84,7 +92,8 @@ func (d *addresses) free(runs []run) {
 			d.late, d.head = append(d.late[:0], d.late[d.head:]...), 0
 		}
 		d.late = append(d.late, r)
-		if len(d.late)-d.head > maxLate+1 {
+		d.pages += r.pages
+		for n := len(d.late) - d.head; n > maxLate+1 || n > leastLate && d.pages > lateMost; n-- {
 			d.recycle(1)
 		}
 	}
@@ -132,6 +141,7 @@ func (d *addresses) block(n uint64) (run, bool) {
 	// not ask the heap, which takes longer than all else that is done about addresses.
 	if len(d.late)-d.head > maxLate && d.late[d.head].pages == n {
 		d.head++
+		d.pages -= n
 		r.at = d.late[d.head-1].at
 		return r, true
 	}
@@ -147,6 +157,7 @@ func (d *addresses) block(n uint64) (run, bool) {
 // recycle makes the n oldest runs that were given back available.
 func (d *addresses) recycle(n int) {
 	for _, r := range d.late[d.head : d.head+n] {
+		d.pages -= r.pages
 		if err := d.heap.Free(r.at); err != nil {
 			panic("segment: " + err.Error()) // it was allocated by block
 		}

@@ -137,3 +137,26 @@ func TestAddressesKinds(t *testing.T) {
 		t.Error("runs that were given back are kept although room is needed")
 	}
 }
+
+// TestAddressesLarge: large runs that come and go take addresses of few tables.
+func TestAddressesLarge(t *testing.T) {
+	d := addresses{base: AttachBase, limit: NLALimit}
+	for _, n := range []uint64{GATEntries / 16, GATEntries, 3 * GATEntries} {
+		tables := map[int]bool{}
+		for range 2000 {
+			runs, err := d.alloc(nil, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range runs {
+				for p := uint64(0); p < r.pages; p += GATEntries {
+					tables[(r.at + NLA(p*PageSize)).GAT()] = true
+				}
+			}
+			d.free(runs)
+		}
+		if most := max(8, int(leastLate+2)*int(n/GATEntries+1)); len(tables) > most {
+			t.Errorf("runs of %d pages, one at a time, use %d tables, at most %d", n, len(tables), most)
+		}
+	}
+}

@@ -44,8 +44,9 @@ type op struct {
 
 	// The fields below belong to the goroutine that takes stages, and before state is opGoing
 	// to that which begins the call.
-	next    int  // of stages
-	more    bool // there is another list of them
+	next    int   // of stages
+	failed  error // what has ended the stages, of a call whose puts are to be over first
+	more    bool  // there is another list of them
 	combine Combine
 	lacks   func() int // lacking, for those that wait
 }
@@ -153,7 +154,7 @@ func (o *op) recycle() (blocks [][]byte) {
 		return blocks
 	}
 	o.clear()
-	o.err, o.combine, o.state, o.next = nil, nil, opEarly, 0
+	o.err, o.failed, o.combine, o.state, o.next = nil, nil, nil, opEarly, 0
 	o.over.Store(false)
 	if len(o.kept) > roomKept/8 {
 		o.kept = nil
@@ -380,6 +381,9 @@ func (o *op) run() (stalled bool) {
 	if !going {
 		return false
 	}
+	if err == nil {
+		err = o.failed
+	}
 	for err == nil {
 		if o.next == len(o.stages) {
 			if !o.more {
@@ -399,6 +403,7 @@ func (o *op) run() (stalled bool) {
 	if o.puts != nil {
 		came, failed := o.drain()
 		if came == stageStalls {
+			o.failed = err
 			return true
 		}
 		if err == nil {

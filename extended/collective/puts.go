@@ -37,9 +37,9 @@ func (w *work) puttable(s *stage) bool {
 	switch {
 	case !w.c.apart || len(s.buf) < putLeast:
 		return false
-	case w.kind == kindExchange:
+	case w.kind == kindExchange, w.kind == kindExchangeV:
 		return s.dir == direct
-	case w.kind == kindAllReduce:
+	case w.kind == kindAllReduce, agreeing(w.kind), w.kind == kindClose:
 		return s.dir == direct || s.dir == up
 	}
 	return true
