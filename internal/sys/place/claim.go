@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -25,7 +26,7 @@ type Claim struct{ taken map[int]int } // sockets by processor
 // how many jobs have taken one. What choose returns is taken until Release, or until this process has
 // ended. An error says that jobs cannot be told apart here; choose was called with no load then.
 func Take(allowed []int, choose func(load func(cpu int) int) []int) (*Claim, error) {
-	turn := await(address("choice"), time.Now().Add(turnLimit))
+	turn := await(address("choice"), turnLimit)
 	if turn != nil {
 		defer turn.Close()
 	}
@@ -96,9 +97,9 @@ func bind(name string) (fd int, err error) {
 }
 
 // await returns a listener at an address, which others that ask for one there wait for: their
-// connections end with it. It is nil if there is none before the deadline.
-func await(at string, deadline time.Time) net.Listener {
-	for time.Now().Before(deadline) {
+// connections end with it. It is nil if one of those that come before has it for longer than limit.
+func await(at string, limit time.Duration) net.Listener {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
 		l, err := net.Listen("unix", at)
 		if err == nil {
 			return l
@@ -114,7 +115,9 @@ func await(at string, deadline time.Time) net.Listener {
 			return nil
 		}
 		_ = conn.SetReadDeadline(deadline)
-		_, _ = conn.Read(make([]byte, 1))
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			deadline = time.Now().Add(limit) // that one is done; another may be before this one
+		}
 		conn.Close()
 	}
 	return nil
