@@ -88,20 +88,15 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if a.Now {
 		return 0, nil
 	}
-	switch a.Verb {
-	case conduits.Get:
-		e.gets.Add(1)
-	case conduits.Atomic:
-		e.atomics.Add(1)
-	default:
-		e.puts.Add(1)
-	}
 	if err := e.Err(); err != nil {
 		return 0, err
 	}
 	if err := conduits.CheckAccess(e, e.name, a); err != nil {
 		return 0, err
 	}
+	e.mu.Lock()
+	e.tally.Accessed(a)
+	e.mu.Unlock()
 	n := a.Len()
 	switch {
 	case n == 0:
@@ -215,14 +210,14 @@ func (o owner) Complete(cookie uint64, err error) {
 		switch {
 		case err == nil:
 		case op.want&conduits.RemoteDone == 0 && isFault(err):
-			e.stats.Faults++
+			e.faults++
 			err = nil
 		default:
 			err = e.explain(op.verb, op.rank, err)
 		}
 		e.done.Add(completion{cookie: op.cookie, event: op.want, err: err})
 	case isFault(err):
-		e.stats.Faults++
+		e.faults++
 	}
 }
 

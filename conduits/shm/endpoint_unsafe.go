@@ -208,14 +208,16 @@ func (a attaching) Blocked() string {
 // Stats fills in s.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	*s = conduits.Stats{
-		Puts:    e.puts.Load(),
-		Gets:    e.gets.Load(),
-		Atomics: e.atomics.Load(),
-		Faults:  e.faults.Load(),
+		Faults: e.faults.Load(),
 
 		SystemCalls: e.calls.Load(),
 		Asked:       e.desk.asked.Load(),
+
+		Peers: s.Peers[:0],
 	}
+	e.counting.Lock()
+	e.accesses.Fill(s)
+	e.counting.Unlock()
 	for e := range e.each() {
 		s.Parks += e.parks.Load()
 		s.Wakes += e.wakes.Load()
@@ -224,6 +226,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		e.tally(s)
 		s.PeersUsed = max(s.PeersUsed, peers)
 	}
+	s.Peers = conduits.MergePeers(s.Peers)
 }
 
 // Waiting lists the reasons of the goroutines that sleep.

@@ -45,6 +45,7 @@ type mailbox struct {
 	statsMu            sync.Mutex                         // two at once would keep each other from lock
 	received           [conduits.NumClasses]atomic.Uint64 // as tally last saw them
 	replies, noReplies atomic.Uint64                      // sent, and not for want of credit, likewise
+	polled             []conduits.PeerStats               // likewise, by rank, if Peers were asked for
 }
 
 // Looks at the hot ring in one Spin, of about 15 ns each: while it lasts the
@@ -266,6 +267,11 @@ func (box *mailbox) publish(dst int, c conduits.Class, s conduits.Slot, payload 
 		*head(p) = landed(s.Ref>>refLineShift*lineBytes, uint64(len(s.Payload)), uint64(payload))
 	case kindInline:
 		*head(p) = uint64(payload)
+	}
+	if left := len(s.Payload) - payload; left > 0 && kind != kindLong {
+		r.lock.Lock()
+		r.payload -= uint64(left)
+		r.lock.Unlock()
 	}
 	conc.Release64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
 	r.open.Add(-1)

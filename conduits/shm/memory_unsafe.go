@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -24,9 +25,10 @@ type memory struct {
 	rights []segment.Rights
 	window []segment.View // what Views answers: views, until the job has failed
 
-	puts, gets, atomics atomic.Uint64
-	faults              atomic.Uint64 // see conduits.Stats
-	calls               atomic.Uint64 // conduits.Stats.SystemCalls
+	counting conc.Lock      // guards what follows
+	accesses conduits.Tally // by Post
+	faults   atomic.Uint64  // see conduits.Stats
+	calls    atomic.Uint64  // conduits.Stats.SystemCalls
 
 	vpid    uint16 // what this rank is called in others' tables
 	frames  segment.Frames
@@ -49,6 +51,16 @@ func (mem *memory) near(rank int) bool { return uint(rank-mem.first) < uint(len(
 
 // reaches reports whether rank shares this memory and has attached.
 func (mem *memory) reaches(rank int) bool { return mem.near(rank) && mem.j.has(rank) }
+
+// count counts an access by Post.
+func (mem *memory) count(a *conduits.Access) {
+	if !mem.j.has(a.Rank) {
+		return
+	}
+	mem.counting.Lock()
+	mem.accesses.Accessed(a)
+	mem.counting.Unlock()
+}
 
 // SegmentSize is the size that rank attached.
 func (mem *memory) SegmentSize(rank int) uint64 {

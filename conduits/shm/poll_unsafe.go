@@ -215,7 +215,7 @@ func (box *mailbox) admit() {
 
 // join has the polls look at r.
 func (box *mailbox) join(r *inRing) {
-	r.index = len(box.in)
+	r.index = int32(len(box.in))
 	box.in = append(box.in, r)
 	box.watch = append(box.watch, r.next())
 }
@@ -345,13 +345,22 @@ func (box *mailbox) tally(s *conduits.Stats) {
 	if box.lock.TryLock() {
 		var received [conduits.NumClasses]uint64
 		var replies, noCredit uint64
+		list := box.polled[:0]
 		for _, r := range box.in {
 			received[r.class] += r.delivered
+			if s.Peers != nil && r.delivered > 0 {
+				p := conduits.PeerStats{Rank: r.src, ReceivedBytes: r.payload}
+				p.Received[r.class] = r.delivered
+				list = append(list, p)
+			}
 		}
 		for i := int(conduits.Reply); i < len(box.out); i += conduits.NumClasses {
 			if r := box.out[i].Load(); r != nil {
 				replies += r.tail - r.cancelled
 				noCredit += r.noCredit
+				if s.Peers != nil {
+					list = append(list, r.stats())
+				}
 			}
 		}
 		box.lock.Unlock()
@@ -360,6 +369,10 @@ func (box *mailbox) tally(s *conduits.Stats) {
 		}
 		box.replies.Store(replies)
 		box.noReplies.Store(noCredit)
+		box.polled = list
+	}
+	if s.Peers != nil {
+		s.Peers = append(s.Peers, box.polled...)
 	}
 	box.statsMu.Unlock()
 	for c := range conduits.NumClasses {
@@ -372,13 +385,24 @@ func (box *mailbox) tally(s *conduits.Stats) {
 		if r != nil {
 			r.each(func(r *outRing) {
 				r.lock.Lock()
-				s.Sent[conduits.Request] += r.tail - r.cancelled
-				s.NoCredit += r.noCredit
+				p := r.stats()
 				r.lock.Unlock()
+				s.Sent[conduits.Request] += p.Sent[conduits.Request]
+				s.NoCredit += p.NoCredit
+				if s.Peers != nil {
+					s.Peers = append(s.Peers, p)
+				}
 			})
 		}
 		if r != nil || box.out[i+1].Load() != nil {
 			s.PeersUsed++
 		}
 	}
+}
+
+// stats is what r counts of its rank.
+func (r *outRing) stats() conduits.PeerStats {
+	p := conduits.PeerStats{Rank: r.dst, SentBytes: r.payload, NoCredit: r.noCredit}
+	p.Sent[r.class] = r.tail - r.cancelled
+	return p
 }

@@ -23,24 +23,18 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if a.Now {
 		return 0, nil
 	}
-	switch a.Verb {
-	case conduits.Get:
-		e.gets.Add(1)
-	case conduits.Atomic:
-		e.atomics.Add(1)
-	default:
-		e.puts.Add(1)
-	}
 	if err := e.Err(); err != nil {
 		return 0, err
 	}
 	if err := conduits.CheckAccess(e, "udp", a); err != nil {
 		return 0, err
 	}
+	e.mu.Lock()
+	e.tally.Accessed(a)
 	if a.Rank == e.rank {
+		e.mu.Unlock()
 		return e.postOwn(a)
 	}
-	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.c.gone(a.Rank) {
 		return 0, e.departed(a.Verb.String(), a.Rank)
