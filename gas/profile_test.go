@@ -297,3 +297,56 @@ func TestProfileOfTeams(t *testing.T) {
 	}
 	t.Errorf("there is no row of the calls in\n%s", text)
 }
+
+// TestTraffic: the matrix of a job has what each rank has sent to which, with and without a profile.
+func TestTraffic(t *testing.T) {
+	for _, options := range []string{"traffic=", "1,traffic="} {
+		file := filepath.Join(t.TempDir(), "m.json")
+		var out bytes.Buffer
+		err := Run(Config{Conduit: "udp", Ranks: 3, Profile: options + file, Output: &out}, func(n *Node) error {
+			if n.Rank() == 1 {
+				for range 1000 {
+					if v, err := tripled.Call(n, 2, 5); err != nil || v != 15 {
+						return fmt.Errorf("three times 5 is %d, %v", v, err)
+					}
+				}
+			}
+			return n.Barrier()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		var m profile.Matrix
+		if err == nil {
+			err = json.Unmarshal(text, &m)
+		}
+		if err != nil || m.Ranks != 3 || !strings.Contains(out.String(), "argon: traffic of 3 ranks: ") || strings.Contains(out.String(), "profile of") != (options[0] == '1') {
+			t.Fatalf("%v: %s\n%s", err, text, &out)
+		}
+		for _, f := range m.Flows {
+			calls := uint64(0)
+			if f.From == 1 && f.To == 2 {
+				calls = 1000
+			}
+			if f.Requests < calls || f.Requests > calls+100 {
+				t.Errorf("%d requests from %d to %d, of which %d are calls", f.Requests, f.From, f.To, calls)
+			}
+		}
+	}
+}
+
+// TestTrafficOfFailure: of a job that fails rank 0 tells its own.
+func TestTrafficOfFailure(t *testing.T) {
+	var out bytes.Buffer
+	cause := errors.New("on purpose")
+	err := Run(Config{Ranks: 2, Profile: "traffic", Output: &out}, func(n *Node) error {
+		if n.Rank() == 1 {
+			return cause
+		}
+		return n.Barrier()
+	})
+	if !errors.Is(err, cause) || !strings.Contains(out.String(), "the traffic of rank 0 alone") {
+		t.Fatalf("%v: %s", err, &out)
+	}
+}
