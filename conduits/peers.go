@@ -2,7 +2,10 @@ package conduits
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // PeerStats count what an endpoint has done with one rank, which may be its own.
@@ -12,9 +15,9 @@ type PeerStats struct {
 	Received      [NumClasses]uint64 // its messages that were given to the Receiver
 	SentBytes     uint64             // payloads of Sent, those put into its segment among them
 	ReceivedBytes uint64             // payloads of Received
-	NoCredit      uint64             // times that there was no credit for a message to it
+	NoCredit      uint64             // tries to send to it that were refused for want of credit
 	// Accesses to its memory that went through the endpoint, as Stats has them. Loads and stores
-	// of a View are not counted, nor is an access with Now.
+	// of a View are not counted, nor is an access with Now; one that is refused may be.
 	Puts, Gets, Atomics uint64
 	PutBytes, GetBytes  uint64 // of Puts and Gets
 }
@@ -33,6 +36,21 @@ func (p *PeerStats) Add(o *PeerStats) {
 	p.Atomics += o.Atomics
 	p.PutBytes += o.PutBytes
 	p.GetBytes += o.GetBytes
+}
+
+// Count adds what p counts to the totals of s, and p to s.Peers if that is not nil.
+func (s *Stats) Count(p *PeerStats) {
+	for c := range p.Sent {
+		s.Sent[c] += p.Sent[c]
+		s.Received[c] += p.Received[c]
+	}
+	s.NoCredit += p.NoCredit
+	s.Puts += p.Puts
+	s.Gets += p.Gets
+	s.Atomics += p.Atomics
+	if s.Peers != nil {
+		s.Peers = append(s.Peers, *p)
+	}
 }
 
 // MergePeers puts list in order of ranks and adds up what is of the same one. The result lies in
@@ -131,16 +149,8 @@ func (t *Tally) Fill(s *Stats) {
 		}
 		for c := range p.Sent {
 			p.Sent[c], p.Received[c] = n(tallySent+c), n(tallyReceived+c)
-			s.Sent[c] += p.Sent[c]
-			s.Received[c] += p.Received[c]
 		}
-		s.NoCredit += p.NoCredit
-		s.Puts += p.Puts
-		s.Gets += p.Gets
-		s.Atomics += p.Atomics
-		if s.Peers != nil {
-			s.Peers = append(s.Peers, p)
-		}
+		s.Count(&p)
 	}
 	s.Peers = MergePeers(s.Peers)
 }
@@ -178,7 +188,8 @@ func (t *Tally) entry(key int32) int {
 	if mask < 0 {
 		return -1
 	}
-	i := int(uint32(key)*2654435769>>7) & mask
+	// The top bits of the product depend on all of the key's; the table has 4 entries or more.
+	i := int(uint32(key) * 2654435769 >> (33 - bits.Len32(uint32(len(t.ranks)))))
 	for t.ranks[i] != key && t.ranks[i] != 0 {
 		i = (i + 1) & mask
 	}
@@ -214,4 +225,68 @@ func (t *Tally) carry(rank int32, what uint8) {
 		t.more = map[tallyCount]uint64{}
 	}
 	t.more[tallyCount{rank, what}] += 1 << 32
+}
+
+// AccessCounts count accesses to the memory of one rank, for goroutines that hold no lock of
+// the endpoint: each takes one atomic addition. The zero value is empty.
+type AccessCounts struct {
+	// Puts and gets that are not in sums yet: the number from bit accessNumber on, their bytes below.
+	moved   [2]atomic.Uint64
+	atomics atomic.Uint64
+
+	mu   sync.Mutex // guards sums
+	sums [2]struct{ number, bytes uint64 }
+}
+
+// A word of moved goes into sums when the top bit of its number or of its bytes is set, and
+// an access of accessLong bytes goes there at once: so 128 goroutines may add meanwhile.
+const (
+	accessNumber = 40
+	accessFull   = 1<<63 | 1<<(accessNumber-1)
+	accessLong   = 1 << 32
+)
+
+// Accessed counts an access.
+func (c *AccessCounts) Accessed(a *Access) {
+	switch a.Verb {
+	case Put, PutWord:
+		c.move(0, a.Len())
+	case Get, GetWord:
+		c.move(1, a.Len())
+	default:
+		c.atomics.Add(1)
+	}
+}
+
+// move counts a put (0) or a get (1).
+func (c *AccessCounts) move(i int, n uint64) {
+	if n >= accessLong {
+		c.carry(i, 1, n)
+	} else if c.moved[i].Add(1<<accessNumber|n)&accessFull != 0 {
+		c.carry(i, 0, 0)
+	}
+}
+
+// carry puts a word of moved into sums, and so many accesses and bytes besides.
+//
+//go:noinline
+func (c *AccessCounts) carry(i int, number, bytes uint64) {
+	c.mu.Lock()
+	v := c.moved[i].Swap(0)
+	c.sums[i].number += number + v>>accessNumber
+	c.sums[i].bytes += bytes + v&(1<<accessNumber-1)
+	c.mu.Unlock()
+}
+
+// Fill adds what was counted to s, as of rank. The caller merges s.Peers.
+func (c *AccessCounts) Fill(s *Stats, rank int) {
+	c.carry(0, 0, 0)
+	c.carry(1, 0, 0)
+	c.mu.Lock()
+	puts, gets := c.sums[0], c.sums[1]
+	c.mu.Unlock()
+	p := PeerStats{Rank: rank, Puts: puts.number, PutBytes: puts.bytes, Gets: gets.number, GetBytes: gets.bytes, Atomics: c.atomics.Load()}
+	if p != (PeerStats{Rank: rank}) {
+		s.Count(&p)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"unsafe"
 )
@@ -85,6 +86,54 @@ func TestTally(t *testing.T) {
 	r := tally.row(1)
 	if n := testing.AllocsPerRun(100, func() { tally.Sent(0, Request, 8) }); n != 0 || tally.row(1) != r {
 		t.Fatalf("a message to a peer in use allocates %v times", n)
+	}
+}
+
+// TestAccessCounts compares AccessCounts of goroutines at once, while others read them, with plain
+// counts, beyond what one word holds.
+func TestAccessCounts(t *testing.T) {
+	if s := unsafe.Sizeof(AccessCounts{}); s != 64 {
+		t.Fatalf("a peer takes %d bytes, not a line", s)
+	}
+	var c AccessCounts
+	seven := make([]byte, 7)
+	word := Access{Verb: PutWord, Size: 4}
+	const each = 3000
+	var w sync.WaitGroup
+	for range 4 {
+		w.Go(func() {
+			for range each {
+				c.move(0, 1<<32-1)
+				c.Accessed(&word)
+				c.move(1, 1<<33)
+				c.Accessed(&Access{Verb: Get, Mem: seven})
+				c.Accessed(&Access{Verb: Atomic, Type: Uint64})
+			}
+		})
+	}
+	for last := (Stats{}); last.Gets < 8*each; {
+		var s Stats
+		if c.Fill(&s, 3); s.Puts < last.Puts || s.Gets < last.Gets {
+			t.Fatalf("%+v after %+v", s, last)
+		}
+		last = s
+	}
+	w.Wait()
+	const n = 4 * each
+	s := Stats{Peers: []PeerStats{}}
+	c.Fill(&s, 3)
+	want := PeerStats{Rank: 3, Puts: 2 * n, PutBytes: n * (1<<32 - 1 + 4), Gets: 2 * n, GetBytes: n * (1<<33 + 7), Atomics: n}
+	if len(s.Peers) != 1 || s.Peers[0] != want || s.Puts != want.Puts || s.Gets != want.Gets || s.Atomics != want.Atomics {
+		t.Fatalf("have %+v, want %+v", s, want)
+	}
+	c = AccessCounts{}
+	c.moved[0].Store(1<<63 - 1<<accessNumber) // a number that is about to be full
+	c.Accessed(&word)
+	if s = (Stats{}); c.moved[0].Load() != 0 {
+		t.Fatal("a full word is not carried")
+	}
+	if c.Fill(&s, 0); s.Puts != 1<<23 {
+		t.Fatalf("%d puts", s.Puts)
 	}
 }
 
