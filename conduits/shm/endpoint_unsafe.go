@@ -59,6 +59,7 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	e.answers.seat, e.answers.life, e.answers.bell, e.answers.mem = at, life, bell, mem
 	e.checks.seat, e.checks.life, e.checks.bell = at, life, bell
 	e.checks.sent = make([]uint32, len(e.opened))
+	mem.accessed = make([]atomic.Pointer[conduits.AccessCounts], j.span)
 	if j.local == nil {
 		mem.units = unsafe.Pointer(j.unit(rank, 0))
 		mem.peers = make([]atomic.Pointer[peer], j.span)
@@ -215,9 +216,11 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 
 		Peers: s.Peers[:0],
 	}
-	e.counting.Lock()
-	e.accesses.Fill(s)
-	e.counting.Unlock()
+	for i := range e.accessed {
+		if c := e.accessed[i].Load(); c != nil {
+			c.Fill(s, e.memory.first+i)
+		}
+	}
 	for e := range e.each() {
 		s.Parks += e.parks.Load()
 		s.Wakes += e.wakes.Load()

@@ -146,10 +146,11 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	r := e.ring(dst, c).of(s)
 	r.lock.Lock()
 	r.cancelled++
-	if s.Ref>>refKindShift&stKindMask == kindLong {
-		r.payload -= *(*uint64)(unsafe.Add(r.cell(s.Ref&refIndex), r.far+8)) // as ReservePut wrote it
-	}
 	r.lock.Unlock()
+	if s.Ref>>refKindShift&stKindMask == kindLong {
+		// As ReservePut wrote it; but others may write there, too.
+		r.back.Add(min(*(*uint64)(unsafe.Add(r.cell(s.Ref&refIndex), r.far+8)), uint64(segment.NLALimit)))
+	}
 	e.publish(dst, c, s, 0, stSkip)
 }
 

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -25,10 +24,9 @@ type memory struct {
 	rights []segment.Rights
 	window []segment.View // what Views answers: views, until the job has failed
 
-	counting conc.Lock      // guards what follows
-	accesses conduits.Tally // by Post
-	faults   atomic.Uint64  // see conduits.Stats
-	calls    atomic.Uint64  // conduits.Stats.SystemCalls
+	accessed []atomic.Pointer[conduits.AccessCounts] // by Post of any lane: by rank-first, made on first use
+	faults   atomic.Uint64                           // see conduits.Stats
+	calls    atomic.Uint64                           // conduits.Stats.SystemCalls
 
 	vpid    uint16 // what this rank is called in others' tables
 	frames  segment.Frames
@@ -54,12 +52,19 @@ func (mem *memory) reaches(rank int) bool { return mem.near(rank) && mem.j.has(r
 
 // count counts an access by Post.
 func (mem *memory) count(a *conduits.Access) {
-	if !mem.j.has(a.Rank) {
+	i := uint(a.Rank - mem.first)
+	if i >= uint(len(mem.accessed)) {
 		return
 	}
-	mem.counting.Lock()
-	mem.accesses.Accessed(a)
-	mem.counting.Unlock()
+	c := mem.accessed[i].Load()
+	if c == nil {
+		if !mem.j.has(a.Rank) {
+			return // a row would have no rank
+		}
+		mem.accessed[i].CompareAndSwap(nil, new(conduits.AccessCounts))
+		c = mem.accessed[i].Load()
+	}
+	c.Accessed(a)
 }
 
 // SegmentSize is the size that rank attached.

@@ -18,10 +18,12 @@ type outRing struct {
 	far     uint64 // bytes from a status to the second part of its cell
 	mask    uint64
 	parked  *uint32 // the receiver's, see notify
-	dst     int
-	landing unsafe.Pointer
+	dst     int32
 	class   conduits.Class
 	strand  uint8 // which it is, from 1 on; 0 of a first ring
+	landing unsafe.Pointer
+
+	landSize uint64 // bytes at landing
 
 	lock  conc.Lock // guards what follows; held only to claim cells
 	tail  uint64    // cells claimed
@@ -29,7 +31,6 @@ type outRing struct {
 
 	written  uint64 // bytes of the landing buffer claimed
 	landRead uint64 // bytes consumed, as last seen
-	landSize uint64
 
 	crowded        int32  // how often the lock was found taken since a goroutine last moved
 	steady         int32  // of a ring of replies, see apart
@@ -44,10 +45,11 @@ type outRing struct {
 	requests *inRing
 	apart    uint64
 	noCredit uint64
-	payload  uint64 // bytes of payloads of the messages that are not cancelled
+	payload  uint64 // bytes of payloads as they were claimed: see back
 
-	open     atomic.Int32 // messages reserved, and copied at length, that are not published yet
-	sumWords *uint64      // what stands there is told, see auditSent
+	back     atomic.Uint64 // bytes of payload that were not sent: of messages cancelled, and committed with less
+	open     atomic.Int32  // messages reserved, and copied at length, that are not published yet
+	sumWords *uint64       // what stands there is told, see auditSent
 	told     sum
 	last     sum // of the last audit
 }
@@ -113,7 +115,7 @@ func (j *job) outRing(p unsafe.Pointer, dst, lane int, c conduits.Class) *outRin
 		mask:     uint64(j.cells - 1),
 		limit:    uint64(j.cells),
 		parked:   j.p32(dst, lane, ctlParked),
-		dst:      dst,
+		dst:      int32(dst),
 		class:    c,
 		landing:  landing,
 		landSize: uint64(j.landing),
