@@ -28,8 +28,9 @@ type Endpoint struct {
 	mailbox
 
 	conduits.OwnMemory
-	sealing *sealing           // nil: nothing protects datagrams
-	client  *rendezvous.Client // of a rank that is a process, as is att
+	owned   conduits.AccessCounts // to this rank's own memory
+	sealing *sealing              // nil: nothing protects datagrams
+	client  *rendezvous.Client    // of a rank that is a process, as is att
 	att     *attendant
 }
 
@@ -163,6 +164,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.eng.Stats()
+	e.owned.Fill(s, e.rank)
 	e.tally.Fill(s)
 	s.PeersUsed, s.Refused, s.Faults = x.Peers, e.Refused().Total(), x.Unheard+e.loop.unheard
 	if e.loop.used {

@@ -29,13 +29,13 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if err := conduits.CheckAccess(e, "udp", a); err != nil {
 		return 0, err
 	}
-	e.mu.Lock()
-	e.tally.Accessed(a)
 	if a.Rank == e.rank {
-		e.mu.Unlock()
+		e.owned.Accessed(a) // mu is held while datagrams are sent
 		return e.postOwn(a)
 	}
+	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.tally.Accessed(a)
 	if e.c.gone(a.Rank) {
 		return 0, e.departed(a.Verb.String(), a.Rank)
 	}
