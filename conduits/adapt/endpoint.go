@@ -40,6 +40,7 @@ type Endpoint struct {
 	rx               sync.Mutex     // held to call Transport.Poll
 	again            atomic.Bool    // a call is asked for
 	wakes            atomic.Uint64
+	owned            conduits.AccessCounts // to this rank's own memory
 
 	mu     sync.Mutex                               // guards what follows; Transport.Send is called with it
 	failed bool                                     // the job's failure has ended what was under way
@@ -61,7 +62,7 @@ type Endpoint struct {
 	carrying bool // the carrier runs
 	gone     bool // the Transport is closed, or about to be
 	out      [conduits.TransportWords]uint32
-	tally    conduits.Tally
+	tally    conduits.Tally // but for what owned has
 	faults   uint64
 }
 
@@ -145,6 +146,7 @@ func (e *Endpoint) Limits() conduits.Limits { return e.limits }
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	e.mu.Lock()
 	*s = conduits.Stats{Faults: e.faults, Peers: s.Peers[:0]}
+	e.owned.Fill(s, e.rank)
 	e.tally.Fill(s)
 	for i := range e.peers {
 		if e.peers[i].used {

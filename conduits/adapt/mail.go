@@ -346,7 +346,7 @@ func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits
 	var id uint32
 	if n > 0 {
 		var ok bool
-		if id, ok = e.begin(operation{letter: l, rank: dst, class: c}); !ok {
+		if id, ok = e.begin(operation{letter: l, rank: dst, class: c}, nil); !ok {
 			return // closed: nothing is sent or told any more
 		}
 		if dst == e.rank {

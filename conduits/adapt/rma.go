@@ -36,10 +36,13 @@ type operation struct {
 	old  *uint64 // of an atomic of the Transport
 }
 
-// begin numbers op; false if the endpoint is closed.
-func (e *Endpoint) begin(op operation) (uint32, bool) {
+// begin numbers op; false if the endpoint is closed. It counts a, unless that is nil or counted by owned.
+func (e *Endpoint) begin(op operation, a *conduits.Access) (uint32, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if a != nil && a.Rank != e.rank {
+		e.tally.Accessed(a)
+	}
 	return begun(e, op)
 }
 
@@ -94,10 +97,14 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if err := conduits.CheckAccess(e, e.name, a); err != nil {
 		return 0, err
 	}
-	e.mu.Lock()
-	e.tally.Accessed(a)
-	e.mu.Unlock()
 	n := a.Len()
+	if a.Rank == e.rank {
+		e.owned.Accessed(a)
+	} else if n == 0 {
+		e.mu.Lock()
+		e.tally.Accessed(a)
+		e.mu.Unlock()
+	}
 	switch {
 	case n == 0:
 		return a.Want, nil
@@ -108,7 +115,7 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	case a.Verb == conduits.Atomic:
 		return e.postAtomic(a)
 	}
-	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: a.Want})
+	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: a.Want}, a)
 	if !ok {
 		return 0, e.errClosed()
 	}
@@ -147,6 +154,7 @@ func (e *Endpoint) postAtomic(a *conduits.Access) (conduits.Event, error) {
 	op := operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, atomic: true, to: a.At, bytes: a.Type.Size()}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.tally.Accessed(a)
 	if e.peers[a.Rank].left || e.failed { // which abandons only what has begun
 		return 0, e.explain(a.Verb, a.Rank, conduits.ErrClosed)
 	}
@@ -262,7 +270,7 @@ func (o owner) Access(src int, a segment.NLA, n uint64, need segment.Rights, f f
 
 // postThere has the Transport perform an atomic.
 func (e *Endpoint) postThere(a *conduits.Access) (conduits.Event, error) {
-	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, native: true})
+	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, native: true}, a)
 	if !ok {
 		return 0, e.errClosed()
 	}
