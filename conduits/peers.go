@@ -248,40 +248,43 @@ const (
 
 // Accessed counts an access.
 func (c *AccessCounts) Accessed(a *Access) {
+	i, n := 0, uint64(len(a.Mem))
 	switch a.Verb {
-	case Put, PutWord:
-		c.move(0, a.Len())
-	case Get, GetWord:
-		c.move(1, a.Len())
+	case Put:
+	case PutWord:
+		n = uint64(a.Size)
+	case Get:
+		i = 1
+	case GetWord:
+		i, n = 1, uint64(a.Size)
 	default:
 		c.atomics.Add(1)
+		return
+	}
+	if n >= accessLong || c.moved[i].Add(1<<accessNumber|n)&accessFull != 0 {
+		c.carry(i, n)
 	}
 }
 
-// move counts a put (0) or a get (1).
-func (c *AccessCounts) move(i int, n uint64) {
-	if n >= accessLong {
-		c.carry(i, 1, n)
-	} else if c.moved[i].Add(1<<accessNumber|n)&accessFull != 0 {
-		c.carry(i, 0, 0)
-	}
-}
-
-// carry puts a word of moved into sums, and so many accesses and bytes besides.
+// carry puts a word of moved into sums, and an access of n bytes if it is too long for the word.
 //
 //go:noinline
-func (c *AccessCounts) carry(i int, number, bytes uint64) {
+func (c *AccessCounts) carry(i int, n uint64) {
 	c.mu.Lock()
 	v := c.moved[i].Swap(0)
-	c.sums[i].number += number + v>>accessNumber
-	c.sums[i].bytes += bytes + v&(1<<accessNumber-1)
+	c.sums[i].number += v >> accessNumber
+	c.sums[i].bytes += v & (1<<accessNumber - 1)
+	if n >= accessLong {
+		c.sums[i].number++
+		c.sums[i].bytes += n
+	}
 	c.mu.Unlock()
 }
 
 // Fill adds what was counted to s, as of rank. The caller merges s.Peers.
 func (c *AccessCounts) Fill(s *Stats, rank int) {
-	c.carry(0, 0, 0)
-	c.carry(1, 0, 0)
+	c.carry(0, 0)
+	c.carry(1, 0)
 	c.mu.Lock()
 	puts, gets := c.sums[0], c.sums[1]
 	c.mu.Unlock()

@@ -103,9 +103,10 @@ func TestAccessCounts(t *testing.T) {
 	for range 4 {
 		w.Go(func() {
 			for range each {
-				c.move(0, 1<<32-1)
+				c.moved[0].Add(1<<accessNumber | accessLong - 1) // as an access for which there is no memory here
+				c.carry(0, 0)
 				c.Accessed(&word)
-				c.move(1, 1<<33)
+				c.carry(1, 2*accessLong)
 				c.Accessed(&Access{Verb: Get, Mem: seven})
 				c.Accessed(&Access{Verb: Atomic, Type: Uint64})
 			}

@@ -58,13 +58,19 @@ func (mem *memory) count(a *conduits.Access) {
 	}
 	c := mem.accessed[i].Load()
 	if c == nil {
-		if !mem.j.has(a.Rank) {
-			return // a row would have no rank
-		}
-		mem.accessed[i].CompareAndSwap(nil, new(conduits.AccessCounts))
-		c = mem.accessed[i].Load()
+		c = mem.countFor(a.Rank)
 	}
 	c.Accessed(a)
+}
+
+// countFor makes the counts of a rank of the table.
+func (mem *memory) countFor(rank int) *conduits.AccessCounts {
+	if !mem.j.has(rank) {
+		return new(conduits.AccessCounts) // that are nowhere: there is no such rank
+	}
+	to := &mem.accessed[rank-mem.first]
+	to.CompareAndSwap(nil, new(conduits.AccessCounts))
+	return to.Load()
 }
 
 // SegmentSize is the size that rank attached.
