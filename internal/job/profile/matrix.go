@@ -1,10 +1,12 @@
 package profile
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +29,7 @@ type Flow struct {
 	Gets     uint64 `json:"gets"`
 	GetBytes uint64 `json:"get_bytes"` // which went from To to From
 	Atomics  uint64 `json:"atomics"`
-	NoCredit uint64 `json:"no_credit"` // times that a message had to wait for credit
+	NoCredit uint64 `json:"no_credit"` // tries to send that were refused for want of credit
 }
 
 // all is how many messages and accesses f has, and their bytes.
@@ -35,45 +37,90 @@ func (f *Flow) all() (n, bytes uint64) {
 	return f.Requests + f.Replies + f.Puts + f.Gets + f.Atomics, f.Bytes + f.PutBytes + f.GetBytes
 }
 
-// Matrix is the traffic between the ranks of a job.
-type Matrix struct {
-	Ranks int    `json:"ranks"`
-	Flows []Flow `json:"flows"` // those of nothing left out, by From and To
+// add adds what o counts to f.
+func (f *Flow) add(o *Flow) {
+	f.Requests += o.Requests
+	f.Replies += o.Replies
+	f.Bytes += o.Bytes
+	f.Puts += o.Puts
+	f.PutBytes += o.PutBytes
+	f.Gets += o.Gets
+	f.GetBytes += o.GetBytes
+	f.Atomics += o.Atomics
+	f.NoCredit += o.NoCredit
 }
 
-// MergeFlows makes a Matrix of what each rank has encoded as JSON: its []Flow.
-func MergeFlows(ranks int, texts [][]byte) (Matrix, error) {
-	m := Matrix{Ranks: ranks}
-	for _, text := range texts {
-		var list []Flow
-		if err := json.Unmarshal(text, &list); err != nil {
-			return m, err
-		}
-		m.Flows = append(m.Flows, list...)
-	}
-	slices.SortFunc(m.Flows, func(a, b Flow) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
-	return m, nil
+// Matrix is the traffic between the ranks of a job. Table wants Flows to groups of ranks only, as
+// Sums makes them, and Pairs; Write wants all Flows.
+type Matrix struct {
+	Ranks int
+	Flows [][]Flow // by rank, by To; without those of nothing
+	Pairs [][]Flow // by rank, those with the most bytes, see Largest
 }
 
 // mostGroups is how many rows and columns of ranks a printed matrix has; mostPairs how many pairs are named.
 const mostGroups, mostPairs = 16, 5
 
+// group is how many ranks that follow each other are put together.
+func group(ranks int) int { return max((ranks+mostGroups-1)/mostGroups, 1) }
+
+// Sums adds up the flows of one rank of so many, in order of To, that go to ranks put together in a table: to the first of them.
+// There are 16 at most. The result lies in list's memory.
+func Sums(ranks int, list []Flow) []Flow {
+	each, n := group(ranks), 0
+	for i := range list {
+		f := list[i]
+		f.To -= f.To % each
+		if n > 0 && list[n-1].To == f.To {
+			list[n-1].add(&f)
+			continue
+		}
+		list[n] = f
+		n++
+	}
+	return list[:n]
+}
+
+// Largest are those of the flows between different ranks with the most bytes that a table names: 5 at most,
+// and none if a table has each rank.
+func Largest(ranks int, lists ...[]Flow) []Flow {
+	if group(ranks) == 1 {
+		return nil
+	}
+	var top []Flow
+	for _, list := range lists {
+		for i := range list {
+			if list[i].From == list[i].To {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(top, &list[i], func(a Flow, b *Flow) int {
+				n, x := a.all()
+				k, y := b.all()
+				return cmp.Or(cmp.Compare(y, x), cmp.Compare(k, n), -1) // of equal ones the first stays first
+			})
+			if at < mostPairs {
+				top = slices.Insert(top[:min(len(top), mostPairs-1)], at, list[i])
+			}
+		}
+	}
+	return top
+}
+
 // Table writes m for people, each line after prefix: bytes and, after a slash, messages and accesses
 // of each pair of ranks, or of groups of ranks that follow each other.
 func (m *Matrix) Table(w io.Writer, prefix string) error {
 	var total Flow
-	each := max((m.Ranks+mostGroups-1)/mostGroups, 1)
+	each := group(m.Ranks)
 	groups := (m.Ranks + each - 1) / each
 	cells := make([][2]uint64, groups*groups)
-	for i := range m.Flows {
-		f := &m.Flows[i]
-		n, bytes := f.all()
-		c := &cells[f.From/each*groups+f.To/each]
-		c[0], c[1] = c[0]+bytes, c[1]+n
-		total.Requests, total.Replies, total.Bytes = total.Requests+f.Requests, total.Replies+f.Replies, total.Bytes+f.Bytes
-		total.Puts, total.PutBytes = total.Puts+f.Puts, total.PutBytes+f.PutBytes
-		total.Gets, total.GetBytes = total.Gets+f.Gets, total.GetBytes+f.GetBytes
-		total.Atomics, total.NoCredit = total.Atomics+f.Atomics, total.NoCredit+f.NoCredit
+	for _, list := range m.Flows {
+		for i := range list {
+			f := &list[i]
+			n, bytes := f.all()
+			c := &cells[f.From/each*groups+f.To/each]
+			c[0], c[1] = c[0]+bytes, c[1]+n
+			total.add(f)
+		}
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%straffic of %s: %d requests and %d replies with %s, %d puts of %s, %d gets of %s, %d atomics; no credit %d times\n", prefix, plural(m.Ranks, "rank"),
@@ -108,50 +155,64 @@ func (m *Matrix) Table(w io.Writer, prefix string) error {
 	for line := range strings.Lines(rows.String()) {
 		fmt.Fprintf(&b, "%s%s", prefix, line)
 	}
-	if each > 1 {
-		for _, f := range m.largest() {
-			n, bytes := f.all()
-			fmt.Fprintf(&b, "%s  rank %d to %d: %s, %d messages and accesses\n", prefix, f.From, f.To, amount(bytes), n)
-		}
+	for _, f := range Largest(m.Ranks, m.Pairs...) {
+		n, bytes := f.all()
+		fmt.Fprintf(&b, "%s  rank %d to %d: %s, %d messages and accesses\n", prefix, f.From, f.To, amount(bytes), n)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-// largest are the pairs of different ranks with the most bytes.
-func (m *Matrix) largest() []Flow {
-	list := slices.DeleteFunc(slices.Clone(m.Flows), func(f Flow) bool { return f.From == f.To })
-	slices.SortStableFunc(list, func(a, b Flow) int {
-		n, x := a.all()
-		k, y := b.all()
-		return cmp.Or(cmp.Compare(y, x), cmp.Compare(k, n))
-	})
-	return list[:min(len(list), mostPairs)]
-}
-
-// Write writes all of m to a file: as CSV if its name ends with .csv, else as JSON.
+// Write writes all of m to a file, one flow a line: as CSV if its name ends with .csv, else as JSON.
 func (m *Matrix) Write(file string) error {
-	if filepath.Ext(file) != ".csv" {
-		text, err := json.MarshalIndent(m, "", " ")
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(file, append(text, '\n'), 0o666)
-	}
-	var b bytes.Buffer
-	c := csv.NewWriter(&b)
-	rows := [][]string{{"from", "to", "requests", "replies", "bytes", "puts", "put_bytes", "gets", "get_bytes", "atomics", "no_credit"}}
-	for _, f := range m.Flows {
-		row := []string{strconv.Itoa(f.From), strconv.Itoa(f.To)}
-		for _, v := range []uint64{f.Requests, f.Replies, f.Bytes, f.Puts, f.PutBytes, f.Gets, f.GetBytes, f.Atomics, f.NoCredit} {
-			row = append(row, strconv.FormatUint(v, 10))
-		}
-		rows = append(rows, row)
-	}
-	if err := c.WriteAll(rows); err != nil {
+	f, err := os.Create(file)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, b.Bytes(), 0o666)
+	w := bufio.NewWriter(f)
+	if filepath.Ext(file) == ".csv" {
+		err = m.writeCSV(w)
+	} else {
+		err = m.writeJSON(w)
+	}
+	return errors.Join(err, w.Flush(), f.Close())
+}
+
+// writeJSON writes an object of the number of ranks and an array of flows.
+func (m *Matrix) writeJSON(w io.Writer) error {
+	fmt.Fprintf(w, "{\"ranks\": %d, \"flows\": [", m.Ranks) // w keeps an error
+	before := "\n"
+	for _, list := range m.Flows {
+		for i := range list {
+			text, err := json.Marshal(&list[i])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "%s%s", before, text)
+			before = ",\n"
+		}
+	}
+	_, err := io.WriteString(w, "\n]}\n")
+	return err
+}
+
+// writeCSV writes a line of names and one of each flow.
+func (m *Matrix) writeCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	row := []string{"from", "to", "requests", "replies", "bytes", "puts", "put_bytes", "gets", "get_bytes", "atomics", "no_credit"}
+	c.Write(row) // which keeps an error
+	for _, list := range m.Flows {
+		for i := range list {
+			f := &list[i]
+			row[0], row[1] = strconv.Itoa(f.From), strconv.Itoa(f.To)
+			for i, v := range [...]uint64{f.Requests, f.Replies, f.Bytes, f.Puts, f.PutBytes, f.Gets, f.GetBytes, f.Atomics, f.NoCredit} {
+				row[2+i] = strconv.FormatUint(v, 10)
+			}
+			c.Write(row)
+		}
+	}
+	c.Flush()
+	return c.Error()
 }
 
 // digits is v in three digits and a power of 1000.

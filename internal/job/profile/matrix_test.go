@@ -5,23 +5,17 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // TestMatrix: ranks are rows and columns, beyond sixteen in groups, and files have all figures.
 func TestMatrix(t *testing.T) {
-	var texts [][]byte
+	m := Matrix{Ranks: 3}
 	for rank := range 3 {
-		text, err := json.Marshal([]Flow{{From: rank, To: (rank + 1) % 3, Requests: 3, Bytes: 1500, Puts: 2, PutBytes: uint64(rank), NoCredit: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts = append([][]byte{text}, texts...)
-	}
-	m, err := MergeFlows(3, texts)
-	if err != nil {
-		t.Fatal(err)
+		list := []Flow{{From: rank, To: (rank + 1) % 3, Requests: 3, Bytes: 1500, Puts: 2, PutBytes: uint64(rank), NoCredit: 1}}
+		m.Flows, m.Pairs = append(m.Flows, Sums(3, list)), append(m.Pairs, Largest(3, list))
 	}
 	var b bytes.Buffer
 	if err := m.Table(&b, "argon: "); err != nil {
@@ -37,7 +31,9 @@ argon:          2  1.5k/5       -       -
 		t.Errorf("have\n%s\nwant\n%s", &b, want)
 	}
 
-	m = Matrix{Ranks: 65536, Flows: []Flow{{From: 0, To: 65535, Gets: 1, GetBytes: 1 << 40}, {From: 5000, To: 5000, Atomics: 7}}}
+	first := Flow{From: 0, To: 65535, Gets: 1, GetBytes: 1 << 40}
+	m = Matrix{Ranks: 65536, Flows: [][]Flow{{first}, {{From: 5000, To: 5000, Atomics: 7}}}}
+	m.Pairs = m.Flows
 	b.Reset()
 	if err := m.Table(&b, ""); err != nil {
 		t.Fatal(err)
@@ -57,14 +53,45 @@ argon:          2  1.5k/5       -       -
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again Matrix
+		var again struct {
+			Ranks int
+			Flows []Flow
+		}
 		if name == "m.csv" {
 			if !strings.Contains(string(text), "\n0,65535,0,0,0,0,0,1,1099511627776,0,0\n5000,5000,0,0,0,0,0,0,0,7,0\n") {
 				t.Errorf("%s", text)
 			}
-		} else if err := json.Unmarshal(text, &again); err != nil || again.Ranks != m.Ranks || len(again.Flows) != 2 || again.Flows[0] != m.Flows[0] {
+		} else if err := json.Unmarshal(text, &again); err != nil || again.Ranks != m.Ranks || len(again.Flows) != 2 || again.Flows[0] != first || strings.Count(string(text), "\n") != 4 {
 			t.Errorf("%v: %s", err, text)
 		}
+	}
+}
+
+// TestSumsOfFlows: of the flows of a rank, those to ranks that are put together are added up, and no more than
+// five pairs are kept, without the rank itself.
+func TestSumsOfFlows(t *testing.T) {
+	const ranks = 160
+	var list []Flow
+	want := make([]Flow, 16)
+	for to := range ranks {
+		f := Flow{From: 7, To: to, Requests: uint64(to), Replies: 2, Bytes: uint64(to * 37 % ranks), Puts: 3, PutBytes: 1, Gets: 4, GetBytes: 2, Atomics: 5, NoCredit: 6}
+		list = append(list, f)
+		w := &want[to/10]
+		w.From, w.To = 7, to/10*10
+		w.add(&f)
+	}
+	top := Largest(ranks, list[:50], list[50:])
+	for i, f := range top {
+		if f.From == f.To || f.Bytes != uint64(ranks-1-i) {
+			t.Errorf("%d: %+v", i, f)
+		}
+	}
+	equal := []Flow{{To: 1}, {To: 2}, {To: 3}, {To: 4}, {To: 5}, {To: 6}}
+	if len(top) != 5 || !slices.Equal(Largest(ranks, equal), equal[:5]) || Largest(16, list) != nil {
+		t.Errorf("%+v, %+v", top, Largest(ranks, equal))
+	}
+	if got := Sums(ranks, list); !slices.Equal(got, want) {
+		t.Errorf("have %+v, want %+v", got, want)
 	}
 }
 
