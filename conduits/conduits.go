@@ -224,6 +224,12 @@ type Stats struct {
 	// memory of MapMemory (gas.MakeSlice) is reached by load and store.
 	SystemCalls uint64 // by process_vm_readv and process_vm_writev
 	Asked       uint64 // by a question to the owner: atomics, words, and what cannot be reached otherwise
+
+	// Peers are the ranks that the endpoint has had to do with, in order of ranks: what they
+	// count adds up to Sent, Received, NoCredit, Puts, Gets and Atomics. They are filled in only
+	// if Peers is not nil when Stats is called, into its memory as far as that goes:
+	// Stats{Peers: []PeerStats{}} asks for them. All other values of Stats are overwritten.
+	Peers []PeerStats
 }
 
 // AttachConfig has the options of one rank for the collective Attach.

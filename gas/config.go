@@ -126,7 +126,8 @@ type Config struct {
 
 	// Profile has rank 0 print, when the job ends, where its time went by lines of the program: "1", or a list of
 	// peers (by rank, too), sizes (by powers of two of bytes), labels (goroutines carry rank and call as labels of
-	// runtime/pprof) and json=FILE. See docs/seeing.md. Equal on all ranks.
+	// runtime/pprof), json=FILE, and traffic or traffic=FILE (how much each rank has sent to each other one and accessed
+	// of it; alone it costs nothing but the gathering at the end). See docs/seeing.md. Equal on all ranks.
 	// Knob: gasrun -profile, ARGON_PROFILE.
 	Profile string
 

@@ -247,7 +247,8 @@ func (n *Node) SyncAll(hs []Handle) error { return n.x.WaitAll(hs) }
 // says nothing.
 func (n *Node) Now() time.Duration { return n.ep.Now() }
 
-// Stats fills in what the rank's endpoint has counted.
+// Stats fills in what the rank's endpoint has counted, by peer, too, if s.Peers is not nil. Any
+// goroutine may call it.
 func (n *Node) Stats(s *conduits.Stats) { n.ep.Stats(s) }
 
 // FirehoseStats fills in what was pinned for this rank's accesses to memory that

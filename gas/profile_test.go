@@ -297,3 +297,103 @@ func TestProfileOfTeams(t *testing.T) {
 	}
 	t.Errorf("there is no row of the calls in\n%s", text)
 }
+
+// TestTraffic: the matrix of a job has what each rank has sent to which, with and without a profile.
+func TestTraffic(t *testing.T) {
+	for _, conduit := range []string{"udp", "shm"} {
+		for _, options := range []string{"traffic=", "1,traffic="} {
+			checkTraffic(t, conduit, options)
+		}
+	}
+}
+
+func checkTraffic(t *testing.T, conduit, options string) {
+	file := filepath.Join(t.TempDir(), "m.json")
+	var out bytes.Buffer
+	const calls = 1000
+	err := Run(Config{Conduit: conduit, Ranks: 3, Profile: options + file, Output: &out}, func(n *Node) error {
+		if n.Rank() == 1 {
+			for range calls {
+				if v, err := tripled.Call(n, 2, 5); err != nil || v != 15 {
+					return fmt.Errorf("three times 5 is %d, %v", v, err)
+				}
+			}
+		}
+		return n.Barrier()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	var m struct {
+		Ranks int
+		Flows []profile.Flow
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil || m.Ranks != 3 || !strings.Contains(out.String(), "argon: traffic of 3 ranks: ") || strings.Contains(out.String(), "profile of") != (options[0] == '1') {
+		t.Fatalf("%s: %v: %s\n%s", conduit, err, text, &out)
+	}
+	type pair struct{ from, to int }
+	flows := map[pair]profile.Flow{}
+	for _, f := range m.Flows {
+		flows[pair{f.From, f.To}] = f
+		if f.From != 1 && f.Requests > 100 {
+			t.Errorf("%s: %d requests from %d to %d", conduit, f.Requests, f.From, f.To)
+		}
+	}
+	if len(flows) != len(m.Flows) {
+		t.Errorf("%s: a pair comes twice: %+v", conduit, m.Flows)
+	}
+	to, back := flows[pair{1, 2}], flows[pair{2, 1}]
+	if to.Requests < calls || to.Requests > calls+100 || to.Replies > 100 {
+		t.Errorf("%s: of %d calls from 1 to 2: %+v", conduit, calls, to)
+	}
+	if n := back.Requests + back.Replies; n < calls || n > calls+100 {
+		t.Errorf("%s: of %d results from 2 to 1: %+v", conduit, calls, back)
+	}
+	if to := flows[pair{1, 0}]; to.Requests > 100 {
+		t.Errorf("%s: from 1 to 0: %+v", conduit, to)
+	}
+}
+
+// TestTrafficOfGroups: of more than 16 ranks there are sums, and five pairs are named.
+func TestTrafficOfGroups(t *testing.T) {
+	var out bytes.Buffer
+	err := Run(Config{Conduit: "sim", Ranks: 33, Profile: "traffic", Output: &out}, func(n *Node) error {
+		if n.Rank() == 20 {
+			for range 1000 {
+				if _, err := tripled.Call(n, 32, 5); err != nil {
+					return err
+				}
+			}
+		}
+		return n.Barrier()
+	})
+	row := false
+	for line := range strings.Lines(out.String()) {
+		if f := strings.Fields(line); len(f) == 13 && f[1] == "18-20" {
+			_, n, _ := strings.Cut(f[12], "/")
+			row = strings.HasPrefix(n, "1k") || strings.HasPrefix(n, "1.0")
+		}
+	}
+	if err != nil || !row || strings.Count(out.String(), "argon:   rank ") != 5 {
+		t.Fatalf("%v: %s", err, &out)
+	}
+}
+
+// TestTrafficOfFailure: of a job that fails rank 0 tells its own.
+func TestTrafficOfFailure(t *testing.T) {
+	var out bytes.Buffer
+	cause := errors.New("on purpose")
+	err := Run(Config{Ranks: 2, Profile: "traffic", Output: &out}, func(n *Node) error {
+		if n.Rank() == 1 {
+			return cause
+		}
+		return n.Barrier()
+	})
+	if !errors.Is(err, cause) || !strings.Contains(out.String(), "the traffic of rank 0 alone") {
+		t.Fatalf("%v: %s", err, &out)
+	}
+}

@@ -88,14 +88,14 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 	}
 	cfg.EnsureDefaults()
 	r := &run{ctx: ctx, cfg: &cfg, fn: fn, findings: findings{out: cfg.Output}}
-	seen, _ := profile.ParseOptions(cfg.Profile) // Override has validated it
+	r.seen, _ = profile.ParseOptions(cfg.Profile) // Override has validated it
 	var err error
 	if r.trace, err = cfg.openTrace(); err != nil {
 		return errs.Misstarted(err)
 	}
 	err = boot.RunRanks(ctx, job, func(ep conduits.Endpoint) boot.Rank {
 		r.ranks++
-		return (*member)(newNode(watched(ep, seen, r.trace), r))
+		return (*member)(newNode(watched(ep, r.seen, r.trace), r))
 	})
 	if r.trace != nil {
 		r.trace.Close()
@@ -111,6 +111,7 @@ type run struct {
 	ranks    int // of this process
 	findings findings
 	trace    *perfetto.File // nil: none
+	seen     profile.Options
 }
 
 // member is a Node as package boot runs it.
@@ -131,6 +132,9 @@ func (m *member) Run() error {
 		err = n.failed(err)
 	} else if err = n.finished(); err == nil {
 		err = n.leave()
+	}
+	if n.run.seen.Traffic {
+		tellTraffic(n, err != nil)
 	}
 	if p != nil {
 		p.finish(n, err != nil)

@@ -158,7 +158,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -monitor[=HOST:PORT]  show the same on a page, whose address is printed, and as /metrics for
                   Prometheus; other hosts than this need the token in that address
   -profile[=HOW]  say at the end where the time of the ranks went, by line of the program;
-                  HOW is a list: peers, sizes, labels, json=FILE (default ARGON_PROFILE)
+                  HOW is a list: peers, sizes, labels, json=FILE, and traffic or traffic=FILE:
+                  how much each rank sent to each other one (default ARGON_PROFILE)
   -trace FILE     write to FILE what all ranks do, message by message, to be looked at in
                   Perfetto, on any conduit (default ARGON_TRACE); see docs/seeing.md
   -trace-last D   write to it only what ranks have done in this time, such as 5s, until the job

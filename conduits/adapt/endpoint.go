@@ -34,13 +34,13 @@ type Endpoint struct {
 	over     *over               // memory of another conduit; nil if it is this endpoint's
 	gifts                        // of t, set in Attach
 
-	attaching           atomic.Bool
-	attached, closed    atomic.Bool
-	poller              atomic.Uintptr // the goroutine that polls, or 0
-	rx                  sync.Mutex     // held to call Transport.Poll
-	again               atomic.Bool    // a call is asked for
-	puts, gets, atomics atomic.Uint64
-	wakes               atomic.Uint64
+	attaching        atomic.Bool
+	attached, closed atomic.Bool
+	poller           atomic.Uintptr // the goroutine that polls, or 0
+	rx               sync.Mutex     // held to call Transport.Poll
+	again            atomic.Bool    // a call is asked for
+	wakes            atomic.Uint64
+	owned            conduits.AccessCounts // to this rank's own memory
 
 	mu     sync.Mutex                               // guards what follows; Transport.Send is called with it
 	failed bool                                     // the job's failure has ended what was under way
@@ -62,7 +62,8 @@ type Endpoint struct {
 	carrying bool // the carrier runs
 	gone     bool // the Transport is closed, or about to be
 	out      [conduits.TransportWords]uint32
-	stats    conduits.Stats
+	tally    conduits.Tally // but for what owned has
+	faults   uint64
 }
 
 // peer is the state of a rank for another one, or for itself.
@@ -144,14 +145,15 @@ func (e *Endpoint) Limits() conduits.Limits { return e.limits }
 // Stats fills in s.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	e.mu.Lock()
-	*s = e.stats
+	*s = conduits.Stats{Faults: e.faults, Peers: s.Peers[:0]}
+	e.owned.Fill(s, e.rank)
+	e.tally.Fill(s)
 	for i := range e.peers {
 		if e.peers[i].used {
 			s.PeersUsed++
 		}
 	}
 	e.mu.Unlock()
-	s.Puts, s.Gets, s.Atomics = e.puts.Load(), e.gets.Load(), e.atomics.Load()
 	s.Parks, s.Wakes = e.waiters.parks.Load(), e.wakes.Load()
 }
 

@@ -90,7 +90,7 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	}
 	p := &e.peers[dst]
 	if p.credits[c] == 0 {
-		e.stats.NoCredit++
+		e.tally.Refused(dst)
 		return conduits.NoCredit
 	}
 	p.credits[c]--
@@ -208,7 +208,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	if st == conduits.Ready {
 		e.out[0] = header(kindMessage, c, tag)
 		copy(e.out[1:], words)
-		e.stats.Sent[c]++
+		e.tally.Sent(dst, c, len(payload))
 		e.send(dst, e.out[:1+len(words)], payload)
 	}
 	e.mu.Unlock()
@@ -303,12 +303,14 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
 	e.mu.Lock()
 	l := e.unslot(s)
-	e.stats.Sent[c]++ // now: dst may have it before the Transport says that its data is there
+	// Counted now: dst may have it before the Transport says that its data is there.
 	if l.data != nil {
+		e.tally.Sent(dst, c, len(l.data))
 		e.mu.Unlock()
 		e.commitLong(dst, c, l, tag)
 		return
 	}
+	e.tally.Sent(dst, c, payload)
 	if l.room.Words != nil {
 		l.room.Words[0] = header(kindMessage, c, tag)
 		e.giveBack(dst, l, payload, true)
@@ -344,7 +346,7 @@ func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits
 	var id uint32
 	if n > 0 {
 		var ok bool
-		if id, ok = e.begin(operation{letter: l, rank: dst, class: c}); !ok {
+		if id, ok = e.begin(operation{letter: l, rank: dst, class: c}, nil); !ok {
 			return // closed: nothing is sent or told any more
 		}
 		if dst == e.rank {
@@ -386,7 +388,7 @@ func (e *Endpoint) sendLong(dst int, c conduits.Class, l *letter, err error) {
 		}
 	default:
 		if isFault(err) {
-			e.stats.Faults++
+			e.faults++
 		}
 		if l.way == besideData {
 			e.retract(dst, l.number) // and dst returns the credit
@@ -663,12 +665,12 @@ func (e *Endpoint) run(most int, nested bool) int {
 			m.Payload = l.buf[:l.bytes]
 		}
 		if ok {
-			e.stats.Received[c]++
+			e.tally.Received(m.Src, c, len(m.Payload))
 			e.mu.Unlock()
 			e.receiver.Receive(m)
 			e.mu.Lock()
 		} else {
-			e.stats.Faults++
+			e.faults++
 		}
 		e.credit(l.src, c)
 		e.release(l)

@@ -36,10 +36,13 @@ type operation struct {
 	old  *uint64 // of an atomic of the Transport
 }
 
-// begin numbers op; false if the endpoint is closed.
-func (e *Endpoint) begin(op operation) (uint32, bool) {
+// begin numbers op; false if the endpoint is closed. It counts a, unless that is nil or counted by owned.
+func (e *Endpoint) begin(op operation, a *conduits.Access) (uint32, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if a != nil && a.Rank != e.rank {
+		e.tally.Accessed(a)
+	}
 	return begun(e, op)
 }
 
@@ -88,14 +91,6 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if a.Now {
 		return 0, nil
 	}
-	switch a.Verb {
-	case conduits.Get:
-		e.gets.Add(1)
-	case conduits.Atomic:
-		e.atomics.Add(1)
-	default:
-		e.puts.Add(1)
-	}
 	if err := e.Err(); err != nil {
 		return 0, err
 	}
@@ -103,6 +98,13 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 		return 0, err
 	}
 	n := a.Len()
+	if a.Rank == e.rank {
+		e.owned.Accessed(a)
+	} else if n == 0 {
+		e.mu.Lock()
+		e.tally.Accessed(a)
+		e.mu.Unlock()
+	}
 	switch {
 	case n == 0:
 		return a.Want, nil
@@ -113,7 +115,7 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	case a.Verb == conduits.Atomic:
 		return e.postAtomic(a)
 	}
-	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: a.Want})
+	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: a.Want}, a)
 	if !ok {
 		return 0, e.errClosed()
 	}
@@ -152,6 +154,7 @@ func (e *Endpoint) postAtomic(a *conduits.Access) (conduits.Event, error) {
 	op := operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, atomic: true, to: a.At, bytes: a.Type.Size()}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.tally.Accessed(a)
 	if e.peers[a.Rank].left || e.failed { // which abandons only what has begun
 		return 0, e.explain(a.Verb, a.Rank, conduits.ErrClosed)
 	}
@@ -215,14 +218,14 @@ func (o owner) Complete(cookie uint64, err error) {
 		switch {
 		case err == nil:
 		case op.want&conduits.RemoteDone == 0 && isFault(err):
-			e.stats.Faults++
+			e.faults++
 			err = nil
 		default:
 			err = e.explain(op.verb, op.rank, err)
 		}
 		e.done.Add(completion{cookie: op.cookie, event: op.want, err: err})
 	case isFault(err):
-		e.stats.Faults++
+		e.faults++
 	}
 }
 
@@ -267,7 +270,7 @@ func (o owner) Access(src int, a segment.NLA, n uint64, need segment.Rights, f f
 
 // postThere has the Transport perform an atomic.
 func (e *Endpoint) postThere(a *conduits.Access) (conduits.Event, error) {
-	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, native: true})
+	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, native: true}, a)
 	if !ok {
 		return 0, e.errClosed()
 	}

@@ -139,6 +139,9 @@ func (e *Endpoint) Abilities() conduits.Abilities {
 // Stats adds up both conduits' figures. Goroutines park in near only.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	var f conduits.Stats
+	if s.Peers != nil {
+		f.Peers = []conduits.PeerStats{}
+	}
 	e.near.Stats(s)
 	e.far.Stats(&f)
 	for c := range s.Sent {
@@ -153,6 +156,9 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.PeersUsed += f.PeersUsed
 	s.Refused += f.Refused
 	s.Faults += f.Faults
+	if s.Peers != nil {
+		s.Peers = conduits.MergePeers(append(s.Peers, f.Peers...))
+	}
 }
 
 // Views is the table from the lowest to the highest rank of this host.

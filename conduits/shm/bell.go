@@ -28,7 +28,7 @@ func (b *bell) notify(r *outRing) {
 		b.spare.Add(1)
 	}
 	if atomic.LoadUint32(r.parked) != 0 {
-		b.wake(r.dst)
+		b.wake(int(r.dst))
 	}
 }
 

@@ -59,6 +59,7 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	e.answers.seat, e.answers.life, e.answers.bell, e.answers.mem = at, life, bell, mem
 	e.checks.seat, e.checks.life, e.checks.bell = at, life, bell
 	e.checks.sent = make([]uint32, len(e.opened))
+	mem.accessed = make([]atomic.Pointer[conduits.AccessCounts], j.span)
 	if j.local == nil {
 		mem.units = unsafe.Pointer(j.unit(rank, 0))
 		mem.peers = make([]atomic.Pointer[peer], j.span)
@@ -208,13 +209,17 @@ func (a attaching) Blocked() string {
 // Stats fills in s.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	*s = conduits.Stats{
-		Puts:    e.puts.Load(),
-		Gets:    e.gets.Load(),
-		Atomics: e.atomics.Load(),
-		Faults:  e.faults.Load(),
+		Faults: e.faults.Load(),
 
 		SystemCalls: e.calls.Load(),
 		Asked:       e.desk.asked.Load(),
+
+		Peers: s.Peers[:0],
+	}
+	for i := range e.accessed {
+		if c := e.accessed[i].Load(); c != nil {
+			c.Fill(s, e.memory.first+i)
+		}
 	}
 	for e := range e.each() {
 		s.Parks += e.parks.Load()
@@ -224,6 +229,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		e.tally(s)
 		s.PeersUsed = max(s.PeersUsed, peers)
 	}
+	s.Peers = conduits.MergePeers(s.Peers)
 }
 
 // Waiting lists the reasons of the goroutines that sleep.

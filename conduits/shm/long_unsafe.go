@@ -44,6 +44,7 @@ func (e *Endpoint) sendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 		return e.fullFor(r, c)
 	}
 	r.tail = t + 1
+	r.payload += n
 	if c == conduits.Request {
 		r.lock.Unlock()
 	}
@@ -86,7 +87,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		panic("shm: put to an address that was not checked")
 	}
 	r := e.lockFor(e.ring(dst, c), c)
-	t, _, ok := r.claim(kindLong, 0)
+	t, _, ok := r.claim(kindLong, uint64(len(data)))
 	if !ok {
 		return conduits.Slot{}, 0, e.full(r)
 	}
@@ -146,6 +147,10 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	r.lock.Lock()
 	r.cancelled++
 	r.lock.Unlock()
+	if s.Ref>>refKindShift&stKindMask == kindLong {
+		// As ReservePut wrote it; but others may write there, too.
+		r.back.Add(min(*(*uint64)(unsafe.Add(r.cell(s.Ref&refIndex), r.far+8)), uint64(segment.NLALimit)))
+	}
 	e.publish(dst, c, s, 0, stSkip)
 }
 

@@ -42,9 +42,9 @@ type mailbox struct {
 	auditDue   atomic.Bool // see audit
 	untilAudit int         // looks; the watcher's
 
-	statsMu            sync.Mutex                         // two at once would keep each other from lock
-	received           [conduits.NumClasses]atomic.Uint64 // as tally last saw them
-	replies, noReplies atomic.Uint64                      // sent, and not for want of credit, likewise
+	statsMu    sync.Mutex     // guards what follows; two at once would keep each other from lock
+	seenTotals conduits.Stats // of the rings that the poller has, as tally last saw them
+	seenPeers  conduits.Stats // likewise with Peers, when it was last asked for them: so both add up
 }
 
 // Looks at the hot ring in one Spin, of about 15 ns each: while it lasts the
@@ -194,7 +194,7 @@ func (box *mailbox) full(r *outRing) conduits.Status {
 		box.damaged(what)
 	}
 	r.lock.Unlock()
-	if box.life.Err() != nil || conduits.RankState(atomic.LoadUint32(box.j.c32(r.dst, ctlState))) >= conduits.RankFinished {
+	if box.life.Err() != nil || conduits.RankState(atomic.LoadUint32(box.j.c32(int(r.dst), ctlState))) >= conduits.RankFinished {
 		return conduits.Dead
 	}
 	return conduits.NoCredit
@@ -266,6 +266,9 @@ func (box *mailbox) publish(dst int, c conduits.Class, s conduits.Slot, payload 
 		*head(p) = landed(s.Ref>>refLineShift*lineBytes, uint64(len(s.Payload)), uint64(payload))
 	case kindInline:
 		*head(p) = uint64(payload)
+	}
+	if left := len(s.Payload) - payload; left > 0 && kind != kindLong {
+		r.back.Add(uint64(left))
 	}
 	conc.Release64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
 	r.open.Add(-1)

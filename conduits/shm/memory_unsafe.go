@@ -24,9 +24,9 @@ type memory struct {
 	rights []segment.Rights
 	window []segment.View // what Views answers: views, until the job has failed
 
-	puts, gets, atomics atomic.Uint64
-	faults              atomic.Uint64 // see conduits.Stats
-	calls               atomic.Uint64 // conduits.Stats.SystemCalls
+	accessed []atomic.Pointer[conduits.AccessCounts] // by Post of any lane: by rank-first, made on first use
+	faults   atomic.Uint64                           // see conduits.Stats
+	calls    atomic.Uint64                           // conduits.Stats.SystemCalls
 
 	vpid    uint16 // what this rank is called in others' tables
 	frames  segment.Frames
@@ -49,6 +49,29 @@ func (mem *memory) near(rank int) bool { return uint(rank-mem.first) < uint(len(
 
 // reaches reports whether rank shares this memory and has attached.
 func (mem *memory) reaches(rank int) bool { return mem.near(rank) && mem.j.has(rank) }
+
+// count counts an access by Post.
+func (mem *memory) count(a *conduits.Access) {
+	i := uint(a.Rank - mem.first)
+	if i >= uint(len(mem.accessed)) {
+		return
+	}
+	c := mem.accessed[i].Load()
+	if c == nil {
+		c = mem.countFor(a.Rank)
+	}
+	c.Accessed(a)
+}
+
+// countFor makes the counts of a rank of the table.
+func (mem *memory) countFor(rank int) *conduits.AccessCounts {
+	if !mem.j.has(rank) {
+		return new(conduits.AccessCounts) // that are nowhere: there is no such rank
+	}
+	to := &mem.accessed[rank-mem.first]
+	to.CompareAndSwap(nil, new(conduits.AccessCounts))
+	return to.Load()
+}
 
 // SegmentSize is the size that rank attached.
 func (mem *memory) SegmentSize(rank int) uint64 {

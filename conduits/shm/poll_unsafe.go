@@ -2,6 +2,7 @@ package shm
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -215,7 +216,7 @@ func (box *mailbox) admit() {
 
 // join has the polls look at r.
 func (box *mailbox) join(r *inRing) {
-	r.index = len(box.in)
+	r.index = int32(len(box.in))
 	box.in = append(box.in, r)
 	box.watch = append(box.watch, r.next())
 }
@@ -339,46 +340,85 @@ func (box *mailbox) corrupt(r *inRing, s uint64) {
 
 // tally adds the rings' counters to s.
 func (box *mailbox) tally(s *conduits.Stats) {
-	// The rings that messages come from, and those of replies, belong to the
-	// poller; if another goroutine polls, yesterday's figures must do.
+	// The rings that messages come from, and those of replies, belong to the poller; if
+	// another goroutine polls, yesterday's figures must do.
+	peers := s.Peers != nil
+	seen := &box.seenTotals
 	box.statsMu.Lock()
-	if box.lock.TryLock() {
-		var received [conduits.NumClasses]uint64
-		var replies, noCredit uint64
+	if peers {
+		seen = &box.seenPeers
+	}
+	if mine := box.Polling(); mine || box.tryLock(peers) {
+		*seen = conduits.Stats{Peers: seen.Peers[:0]}
+		if peers && seen.Peers == nil {
+			seen.Peers = []conduits.PeerStats{}
+		}
 		for _, r := range box.in {
-			received[r.class] += r.delivered
+			if r.delivered > 0 {
+				p := conduits.PeerStats{Rank: r.src, ReceivedBytes: r.payload}
+				p.Received[r.class] = r.delivered
+				seen.Count(&p)
+			}
 		}
 		for i := int(conduits.Reply); i < len(box.out); i += conduits.NumClasses {
 			if r := box.out[i].Load(); r != nil {
-				replies += r.tail - r.cancelled
-				noCredit += r.noCredit
+				p := r.stats()
+				seen.Count(&p)
 			}
 		}
-		box.lock.Unlock()
-		for c := range received {
-			box.received[c].Store(received[c])
+		if !mine {
+			box.lock.Unlock()
 		}
-		box.replies.Store(replies)
-		box.noReplies.Store(noCredit)
+		if peers {
+			box.seenTotals = *seen
+			box.seenTotals.Peers = nil
+		}
 	}
-	box.statsMu.Unlock()
 	for c := range conduits.NumClasses {
-		s.Received[c] += box.received[c].Load()
+		s.Sent[c] += seen.Sent[c]
+		s.Received[c] += seen.Received[c]
 	}
-	s.Sent[conduits.Reply] += box.replies.Load()
-	s.NoCredit += box.noReplies.Load()
+	s.NoCredit += seen.NoCredit
+	s.Peers = append(s.Peers, seen.Peers...)
+	box.statsMu.Unlock()
 	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
 		r := box.out[i].Load()
 		if r != nil {
 			r.each(func(r *outRing) {
 				r.lock.Lock()
-				s.Sent[conduits.Request] += r.tail - r.cancelled
-				s.NoCredit += r.noCredit
+				p := r.stats()
 				r.lock.Unlock()
+				s.Count(&p)
 			})
 		}
 		if r != nil || box.out[i+1].Load() != nil {
 			s.PeersUsed++
 		}
 	}
+}
+
+// tryLock takes lock; if it may wait, another goroutine's polls have some time to end.
+func (box *mailbox) tryLock(wait bool) bool {
+	for range statsYields {
+		if box.lock.TryLock() {
+			return true
+		}
+		if !wait {
+			break
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+// statsYields is how often Stats with Peers tries to take lock. A poll with a few handlers takes a
+// microsecond or so, a yield a tenth; a handler may take any time, and Stats is not to wait for it.
+const statsYields = 200
+
+// stats is what r counts of its rank.
+func (r *outRing) stats() conduits.PeerStats {
+	p := conduits.PeerStats{Rank: int(r.dst), NoCredit: r.noCredit}
+	p.Sent[r.class] = r.tail - r.cancelled
+	p.SentBytes = r.payload - min(r.back.Load(), r.payload)
+	return p
 }

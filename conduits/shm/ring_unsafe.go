@@ -18,10 +18,12 @@ type outRing struct {
 	far     uint64 // bytes from a status to the second part of its cell
 	mask    uint64
 	parked  *uint32 // the receiver's, see notify
-	dst     int
-	landing unsafe.Pointer
+	dst     int32
 	class   conduits.Class
 	strand  uint8 // which it is, from 1 on; 0 of a first ring
+	landing unsafe.Pointer
+
+	landSize uint64 // bytes at landing
 
 	lock  conc.Lock // guards what follows; held only to claim cells
 	tail  uint64    // cells claimed
@@ -29,9 +31,9 @@ type outRing struct {
 
 	written  uint64 // bytes of the landing buffer claimed
 	landRead uint64 // bytes consumed, as last seen
-	landSize uint64
 
-	crowded        int    // how often the lock was found taken since a goroutine last moved
+	crowded        int32  // how often the lock was found taken since a goroutine last moved
+	steady         int32  // of a ring of replies, see apart
 	looked, before uint64 // of a strand: its tail, and the first ring's head, when homeward last looked
 
 	head      *uint64 // published by the receiver
@@ -42,11 +44,12 @@ type outRing struct {
 	// apart the two were at the last reply, and for how many replies already.
 	requests *inRing
 	apart    uint64
-	steady   int
 	noCredit uint64
+	payload  uint64 // bytes of payloads as they were claimed: see back
 
-	open     atomic.Int32 // messages reserved, and copied at length, that are not published yet
-	sumWords *uint64      // what stands there is told, see auditSent
+	back     atomic.Uint64 // bytes of payload that were not sent: of messages cancelled, and committed with less
+	open     atomic.Int32  // messages reserved, and copied at length, that are not published yet
+	sumWords *uint64       // what stands there is told, see auditSent
 	told     sum
 	last     sum // of the last audit
 }
@@ -62,10 +65,10 @@ type inRing struct {
 	src       int
 	class     conduits.Class
 	strand    uint8     // as its outRing's
+	index     int32     // in mailbox.in
 	home      *inRing   // the first ring from there
 	strands   []*inRing // of a first ring: its strands, which begin at
 	base      unsafe.Pointer
-	index     int     // in mailbox.in
 	parked    *uint32 // the sender's: it may sleep for credit
 
 	partner  *outRing // to the same rank, of the other class: see ahead
@@ -82,6 +85,7 @@ type inRing struct {
 	audit
 
 	delivered uint64 // messages given to the Receiver
+	payload   uint64 // bytes of their payloads
 	withdrawn uint64 // not given, since their memory is not there any more
 	kind      uint64 // of the first message of the last poll: these bits of its status
 }
@@ -111,7 +115,7 @@ func (j *job) outRing(p unsafe.Pointer, dst, lane int, c conduits.Class) *outRin
 		mask:     uint64(j.cells - 1),
 		limit:    uint64(j.cells),
 		parked:   j.p32(dst, lane, ctlParked),
-		dst:      dst,
+		dst:      int32(dst),
 		class:    c,
 		landing:  landing,
 		landSize: uint64(j.landing),
@@ -254,6 +258,7 @@ func (r *outRing) claim(kind, payload uint64) (t, at uint64, ok bool) {
 	}
 	t = r.tail
 	r.tail++
+	r.payload += payload
 	return t, at, true
 }
 
@@ -368,6 +373,7 @@ func (box *mailbox) deliverLong(r *inRing, m *conduits.Message, p unsafe.Pointer
 	m.To, m.Payload = to, b
 	conc.Release64((*uint64)(p), 0)
 	r.delivered++
+	r.payload += n
 	box.receiver.Receive(m)
 	m.Payload, m.To = nil, 0
 	return true
@@ -445,6 +451,7 @@ func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s 
 	switch {
 	case s&stSkip == 0:
 		r.delivered++
+		r.payload += uint64(len(m.Payload))
 		box.receiver.Receive(m)
 	case skip > 0:
 		r.head += skip - 1

@@ -15,16 +15,8 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if a.Now {
 		return e.now(a), nil
 	}
-	switch a.Verb {
-	case conduits.Put:
-		e.puts.Add(1)
-	case conduits.Get:
-		e.gets.Add(1)
-	case conduits.PutWord:
-		e.puts.Add(1)
-		return e.postWord(a)
-	default:
-		e.atomics.Add(1)
+	e.count(a)
+	if a.Verb != conduits.Put && a.Verb != conduits.Get {
 		return e.postWord(a)
 	}
 	if err := e.over(); err != nil {

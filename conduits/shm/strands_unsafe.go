@@ -91,7 +91,7 @@ func (box *mailbox) lockRing(home *outRing) *outRing {
 func (box *mailbox) newStrands(home *outRing) *strands {
 	s := new(strands)
 	if sys.HasGoroutine {
-		s.base, s.told = box.j.newStrands(box.rank, home.dst, box.lane)
+		s.base, s.told = box.j.newStrands(box.rank, int(home.dst), box.lane)
 	}
 	return s
 }
@@ -113,7 +113,7 @@ func (box *mailbox) spread(s *strands, home, r *outRing) *outRing {
 	if int(taken) < made || s.base == nil {
 		return nil
 	}
-	next := box.j.outRing(unsafe.Add(s.base, made*box.j.strand()), home.dst, box.lane, conduits.Request)
+	next := box.j.outRing(unsafe.Add(s.base, made*box.j.strand()), int(home.dst), box.lane, conduits.Request)
 	next.strand = uint8(made + 1)
 	s.ring[made].Store(next)
 	if box.life.closed.Load() { // shutRequests may have passed
@@ -123,7 +123,7 @@ func (box *mailbox) spread(s *strands, home, r *outRing) *outRing {
 	}
 	s.told++
 	atomic.StoreUint64(strandsWord(home.sumWords), s.told)
-	atomic.AddUint32(box.word(home.dst, ctlOpenSeq), 1)
+	atomic.AddUint32(box.word(int(home.dst), ctlOpenSeq), 1)
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (s *strands) audit(home *outRing) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if got := atomic.LoadUint64(strandsWord(home.sumWords)); got != s.told && s.told%segment.PageSize != 0 {
-		return fmt.Sprintf("the ring of %vs to rank %d says that its strands are %#x, and it said %#x", home.class, home.dst, got, s.told)
+		return fmt.Sprintf("the ring of %vs to rank %d says that its strands are %#x, and it said %#x", home.class, int(home.dst), got, s.told)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,11 +47,9 @@ type Endpoint struct {
 
 	attached, closed, crashed bool
 
-	sent, received      [conduits.NumClasses]uint64
-	noCredit            uint64
-	puts, gets, atomics uint64
-	parks, wakes        uint64
-	faults              uint64 // refused, of which no completion tells
+	tally        tally
+	parks, wakes uint64
+	faults       uint64 // refused, of which no completion tells
 }
 
 var (
@@ -98,13 +97,30 @@ func (e *Endpoint) Limits() conduits.Limits {
 // Stats fills in s. It may be called from anywhere, also while the job runs.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	*s = conduits.Stats{
-		NoCredit: atomic.LoadUint64(&e.noCredit),
-		Puts:     atomic.LoadUint64(&e.puts), Gets: atomic.LoadUint64(&e.gets), Atomics: atomic.LoadUint64(&e.atomics),
 		Parks: atomic.LoadUint64(&e.parks), Wakes: atomic.LoadUint64(&e.wakes), PeersUsed: int(atomic.LoadUint64(&e.pairs.n)), Faults: atomic.LoadUint64(&e.faults),
+		Peers: s.Peers[:0],
 	}
-	for c := range e.sent {
-		s.Sent[c], s.Received[c] = atomic.LoadUint64(&e.sent[c]), atomic.LoadUint64(&e.received[c])
-	}
+	e.tally.Lock()
+	e.tally.Fill(s)
+	e.tally.Unlock()
+}
+
+// tally counts by peer. Ranks write it one at a time, and others read.
+type tally struct {
+	sync.Mutex
+	conduits.Tally
+}
+
+func (t *tally) sent(m *message) {
+	t.Lock()
+	t.Sent(int(m.dst), m.class, len(m.data))
+	t.Unlock()
+}
+
+func (t *tally) refused(rank int) {
+	t.Lock()
+	t.Refused(rank)
+	t.Unlock()
 }
 
 // bump adds one to a number of Stats, of which ranks write one at a time while others read.
@@ -226,7 +242,7 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	// Of a rank that has failed, and left, its peers hear first that it failed.
 	if int(p.out[c]) >= j.c.Credits || left {
 		p.refuse(c)
-		bump(&e.noCredit)
+		e.tally.refused(dst)
 		return conduits.NoCredit
 	}
 	p.out[c]++
@@ -366,7 +382,7 @@ func (e *Endpoint) launch(id uint32, m *message, k kind, tag conduits.Tag) {
 	j := e.j
 	p := &j.p
 	m.kind, m.tag = k, tag
-	bump(&e.sent[m.class])
+	e.tally.sent(m)
 	var at Time
 	switch {
 	case k == kindShort, len(m.data) <= p.Eager:
@@ -384,7 +400,7 @@ func (e *Endpoint) launchLong(id uint32, m *message, tag conduits.Tag) {
 	j := e.j
 	p := &j.p
 	m.tag = tag
-	bump(&e.sent[m.class])
+	e.tally.sent(m)
 	gap := p.RMAGap
 	if m.want != 0 {
 		gap = p.PutGap // the card reads the data
@@ -487,7 +503,9 @@ func (e *Endpoint) receive(id uint32) {
 			return
 		}
 	}
-	bump(&e.received[m.class])
+	e.tally.Lock()
+	e.tally.Received(int(m.src), m.class, len(payload))
+	e.tally.Unlock()
 	e.spend(j.p.Software / 2)
 	var cm *conduits.Message
 	if n := len(j.pool); n > 0 {

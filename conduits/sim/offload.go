@@ -274,7 +274,7 @@ func (e *Endpoint) Multicast(tag conduits.Tag, words []uint32, payload []byte) c
 	u := &o.units[e.rank]
 	if u.casts == castCredits {
 		u.refused = true
-		bump(&e.noCredit)
+		e.tally.refused(e.rank)
 		return conduits.NoCredit
 	}
 	u.casts++

@@ -53,6 +53,9 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if err := conduits.CheckAccess(e, "sim", a); err != nil {
 		return 0, err
 	}
+	e.tally.Lock()
+	e.tally.Accessed(a)
+	e.tally.Unlock()
 	j := e.j
 	p := &j.p
 	id, m := e.message(a.Rank, conduits.Request, 0)
@@ -62,12 +65,9 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	switch a.Verb {
 	case conduits.Get:
 		m.kind, m.dest = kindGet, a.Mem
-		bump(&e.gets)
 	case conduits.Atomic:
 		m.kind, m.op, m.typ, m.a, m.b = kindAtomic, a.Op, a.Type, a.A, a.B
-		bump(&e.atomics)
 	default:
-		bump(&e.puts)
 		if read = a.Len() > uint64(p.Immediate) && a.Verb == conduits.Put; read {
 			m.data, gap = a.Mem, p.PutGap
 			break

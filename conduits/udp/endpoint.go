@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
@@ -29,10 +28,10 @@ type Endpoint struct {
 	mailbox
 
 	conduits.OwnMemory
-	puts, gets, atomics atomic.Uint64      // operations that this rank has begun
-	sealing             *sealing           // nil: nothing protects datagrams
-	client              *rendezvous.Client // of a rank that is a process, as is att
-	att                 *attendant
+	owned   conduits.AccessCounts // to this rank's own memory
+	sealing *sealing              // nil: nothing protects datagrams
+	client  *rendezvous.Client    // of a rank that is a process, as is att
+	att     *attendant
 }
 
 var (
@@ -161,16 +160,13 @@ func (e *Endpoint) Board() conduits.Board {
 
 // Stats fills in s.
 func (e *Endpoint) Stats(s *conduits.Stats) {
-	*s = conduits.Stats{
-		Puts: e.puts.Load(), Gets: e.gets.Load(), Atomics: e.atomics.Load(),
-		Parks: e.parks.Load(), Wakes: e.wakes.Load(),
-	}
+	*s = conduits.Stats{Parks: e.parks.Load(), Wakes: e.wakes.Load(), Peers: s.Peers[:0]}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.eng.Stats()
-	s.Sent, s.Received, s.NoCredit, s.PeersUsed = e.sent, e.got, x.NoCredit, x.Peers
-	s.Refused, s.Faults = e.Refused().Total(), x.Unheard+e.loop.unheard
-	s.NoCredit += e.loop.noCredit
+	e.owned.Fill(s, e.rank)
+	e.tally.Fill(s)
+	s.PeersUsed, s.Refused, s.Faults = x.Peers, e.Refused().Total(), x.Unheard+e.loop.unheard
 	if e.loop.used {
 		s.PeersUsed++
 	}

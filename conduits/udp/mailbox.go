@@ -25,8 +25,7 @@ type mailbox struct {
 
 	stages []*stage
 	free   []uint32
-	sent   [conduits.NumClasses]uint64
-	got    [conduits.NumClasses]uint64
+	tally  conduits.Tally
 	loop   loopback
 }
 
@@ -93,6 +92,7 @@ func (box *mailbox) room(dst, number int, c conduits.Class) conduits.Status {
 	}
 	st := box.d.eng.Reserve(number, c)
 	if st == conduits.NoCredit {
+		box.tally.Refused(dst)
 		box.d.flush()
 	}
 	return st
@@ -113,7 +113,7 @@ func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, wor
 	if dst == box.d.life.rank {
 		st := box.room(dst, dst, c)
 		if st == conduits.Ready {
-			box.sent[c]++
+			box.tally.Sent(dst, c, len(payload))
 			box.sendSelf(c, tag, words, payload)
 		}
 		box.d.mu.Unlock()
@@ -126,7 +126,7 @@ func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, wor
 	st := box.room(dst, number, c)
 	if st == conduits.Ready {
 		now := box.d.l.Now()
-		box.sent[c]++
+		box.tally.Sent(dst, c, len(payload))
 		box.d.eng.Time(now)
 		box.d.eng.Send(number, c, tag, words, payload)
 		box.d.flushAt(now)
@@ -197,7 +197,7 @@ func (box *mailbox) Commit(dst int, c conduits.Class, slot conduits.Slot, tag co
 	defer box.d.mu.Unlock()
 	id := uint32(slot.Ref)
 	s := box.stages[id]
-	box.sent[c]++
+	box.tally.Sent(dst, c, s.carried(payload))
 	now := box.d.l.Now()
 	box.d.eng.Time(now)
 	switch words := s.words[:s.nwords]; {
@@ -214,11 +214,19 @@ func (box *mailbox) Commit(dst int, c conduits.Class, slot conduits.Slot, tag co
 	box.d.flushAt(now)
 }
 
+// carried is how many bytes s carries if it is committed with a payload of so many.
+func (s *stage) carried(payload int) int {
+	if s.long {
+		return len(s.data)
+	}
+	return payload
+}
+
 // commitSelf is Commit of a message to this rank.
 func (box *mailbox) commitSelf(c conduits.Class, id uint32, tag conduits.Tag, payload int) {
 	box.d.mu.Lock()
 	s := box.stages[id]
-	box.sent[c]++
+	box.tally.Sent(box.d.life.rank, c, s.carried(payload))
 	if s.long {
 		box.sendSelfLong(c, tag, s.words[:s.nwords], s.to, s.data)
 		if !s.early {
@@ -379,7 +387,7 @@ func (box *mailbox) deliver(most int, nested bool) int {
 				}
 			}
 			if own != nil {
-				box.got[own.Class]++
+				box.tally.Received(own.Src, own.Class, len(own.Payload))
 				box.d.mu.Unlock()
 				box.receiver.Receive(&own.Message)
 				n++
@@ -391,7 +399,7 @@ func (box *mailbox) deliver(most int, nested bool) int {
 		if m == nil {
 			break
 		}
-		box.got[m.Class]++
+		box.tally.Received(m.Src, m.Class, len(m.Payload))
 		box.d.mu.Unlock()
 		box.receiver.Receive(&m.Message)
 		n++

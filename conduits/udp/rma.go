@@ -23,14 +23,6 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if a.Now {
 		return 0, nil
 	}
-	switch a.Verb {
-	case conduits.Get:
-		e.gets.Add(1)
-	case conduits.Atomic:
-		e.atomics.Add(1)
-	default:
-		e.puts.Add(1)
-	}
 	if err := e.Err(); err != nil {
 		return 0, err
 	}
@@ -38,10 +30,12 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 		return 0, err
 	}
 	if a.Rank == e.rank {
+		e.owned.Accessed(a) // mu is held while datagrams are sent
 		return e.postOwn(a)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.tally.Accessed(a)
 	if e.c.gone(a.Rank) {
 		return 0, e.departed(a.Verb.String(), a.Rank)
 	}

@@ -12,15 +12,14 @@ import (
 // neither the engine nor the socket sees it. Guarded by driver.mu but for waiting
 // and turns.
 type loopback struct {
-	waiting  atomic.Int32  // messages that can be run
-	turns    atomic.Uint32 // polls that found some
-	queues   [conduits.NumClasses]struct{ first, last *selfMessage }
-	open     [conduits.NumClasses]int // credits taken
-	next     bool                     // requests from here come before the engine's
-	free     *selfMessage
-	noCredit uint64
-	used     bool   // there has been a message
-	unheard  uint64 // long messages to memory that was not there any more
+	waiting atomic.Int32  // messages that can be run
+	turns   atomic.Uint32 // polls that found some
+	queues  [conduits.NumClasses]struct{ first, last *selfMessage }
+	open    [conduits.NumClasses]int // credits taken
+	next    bool                     // requests from here come before the engine's
+	free    *selfMessage
+	used    bool   // there has been a message
+	unheard uint64 // long messages to memory that was not there any more
 }
 
 // selfMessage is a message of a rank to itself.
@@ -47,7 +46,7 @@ func (l *loopback) lookElsewhere() bool {
 func (box *mailbox) reserveSelf(c conduits.Class) conduits.Status {
 	l := &box.loop
 	if l.open[c] >= 2*box.limits.Credits { // as the engine
-		l.noCredit++
+		box.tally.Refused(box.d.life.rank)
 		return conduits.NoCredit
 	}
 	l.open[c]++

@@ -299,14 +299,18 @@ func (e *endpoint) gone() error {
 }
 
 // Stats counts what the caller has seen: a kept message is not received, a
-// deferred operation is under way.
+// deferred operation is under way. Peers are those of the conduit below.
 func (e *endpoint) Stats(s *conduits.Stats) {
 	e.Endpoint.Stats(s)
 	for c := range s.Received {
 		s.Received[c] = e.received[c].Load()
 	}
 	s.Faults += e.did.faults.Load()
-	s.NoCredit += e.did.noCredit.Load() + e.did.cancelled.Load()
+	refused := e.did.noCredit.Load() + e.did.cancelled.Load()
+	s.NoCredit += refused
+	if s.Peers != nil && refused > 0 { // by chance, whichever the peer
+		s.Peers = conduits.MergePeers(append(s.Peers, conduits.PeerStats{Rank: e.rank, NoCredit: refused}))
+	}
 	for e := range e.each() {
 		e.mu.Lock()
 		s.Sent[conduits.Request] += e.long + e.lost

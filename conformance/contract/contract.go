@@ -22,6 +22,7 @@ var Checks = slices.Concat(
 	attachChecks,
 	messageChecks,
 	selfChecks,
+	peerChecks,
 	creditChecks,
 	rmaChecks,
 	registeredChecks,

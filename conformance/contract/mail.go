@@ -500,8 +500,7 @@ func (m *mail) Blocked() string {
 // statistics compares Stats with what was done. The job is quiet.
 func (m *mail) statistics() {
 	m.C.Helper()
-	var s conduits.Stats
-	m.EP.Stats(&s)
+	s := addsUp(m.Peer)
 	for c := range conduits.NumClasses {
 		if s.Sent[c] != uint64(m.sent[c].Load()) || s.Received[c] != uint64(m.sink.got[c].Load()) {
 			m.Fatalf("statistics of %v: sent %d, received %d; really %d and %d", conduits.Class(c),

@@ -246,8 +246,7 @@ func (r *rma) over() {
 	r.C.Helper()
 	r.Meet()
 	r.linger()
-	var s conduits.Stats
-	r.EP.Stats(&s)
+	s := addsUp(r.Peer)
 	all := r.puts.Load() + r.gets.Load() + r.atomics.Load() + r.errors.Load()
 	if s.Puts < uint64(r.puts.Load()) || s.Gets < uint64(r.gets.Load()) || s.Atomics < uint64(r.atomics.Load()) ||
 		s.Puts+s.Gets+s.Atomics > uint64(all) {

@@ -351,8 +351,8 @@ var Vars = [...]Var{
 	{
 		Name: "ARGON_PROFILE", Readers: "gas",
 		Meaning: "print where time goes",
-		Text:    "Rank 0 prints, when the job ends, where the time of all ranks went: by line of the program, call and kind. `peers`: by rank, too; `sizes`: by powers of two of bytes; `labels`: goroutines carry rank and call as labels of runtime/pprof; `json=FILE`: rank 0 writes all figures there.",
-		Range:   "1, 0, or a list of `peers`, `sizes`, `labels`, `json=FILE`",
+		Text:    "Rank 0 prints, when the job ends, where the time of all ranks went: by line of the program, call and kind. `peers`: by rank, too; `sizes`: by powers of two of bytes; `labels`: goroutines carry rank and call as labels of runtime/pprof; `json=FILE`: rank 0 writes all figures there; `traffic`: how much each rank has sent to each other one and accessed of it, which costs nothing but the gathering at the end; `traffic=FILE`: into FILE, too, as CSV if it ends with .csv, else as JSON.",
+		Range:   "1, 0, or a list of `peers`, `sizes`, `labels`, `json=FILE`, `traffic`, `traffic=FILE`",
 		Default: "0",
 		Also:    "`Config.Profile`, `-profile`",
 		Form:    profiled,

@@ -33,18 +33,26 @@ type Options struct {
 	Sizes  bool   // the table has them by powers of two; JSON always has
 	Labels bool   // goroutines carry rank and call as labels of runtime/pprof
 	JSON   string // file for all figures; "": none
+
+	// Traffic asks for the Matrix of the job, which is counted anyway: without On as well.
+	Traffic bool
+	Flows   string // file for it; "": it is printed alone
 }
 
-// ParseOptions reads 1 or 0, or a list, separated by commas, of peers, sizes, labels and json=FILE.
+// ParseOptions reads 1 or 0, or a list, separated by commas, of peers, sizes, labels, json=FILE, traffic and traffic=FILE.
 func ParseOptions(s string) (Options, error) {
 	var o Options
 	if s == "" || s == "0" {
 		return o, nil
 	}
-	o.On = true
 	for _, word := range strings.Split(s, ",") {
 		name, value, given := strings.Cut(word, "=")
+		o.On = o.On || name != "traffic"
 		switch {
+		case word == "traffic":
+			o.Traffic = true
+		case name == "traffic" && value != "":
+			o.Traffic, o.Flows = true, value
 		case word == "1":
 		case word == "peers":
 			o.Peers = true
@@ -55,7 +63,7 @@ func ParseOptions(s string) (Options, error) {
 		case name == "json" && given && value != "":
 			o.JSON = value
 		default:
-			return o, errs.BadArg("profile: %q in %q is none of 1, 0, peers, sizes, labels and json=FILE (-profile, ARGON_PROFILE)", word, s)
+			return o, errs.BadArg("profile: %q in %q is none of 1, 0, peers, sizes, labels, json=FILE, traffic and traffic=FILE (-profile, ARGON_PROFILE)", word, s)
 		}
 	}
 	return o, nil

@@ -14,13 +14,14 @@ import (
 func TestParseOptions(t *testing.T) {
 	for in, want := range map[string]Options{
 		"": {}, "0": {}, "1": {On: true}, "peers,json=a b": {On: true, Peers: true, JSON: "a b"},
+		"traffic": {Traffic: true}, "traffic=a.csv": {Traffic: true, Flows: "a.csv"}, "1,traffic": {On: true, Traffic: true},
 		"sizes,labels,1": {On: true, Sizes: true, Labels: true},
 	} {
 		if got, err := ParseOptions(in); got != want || err != nil {
 			t.Errorf("%q is %+v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"2", "peers,", "json", "json=", "1,0", "Peers"} {
+	for _, in := range []string{"2", "peers,", "json", "json=", "1,0", "Peers", "traffic="} {
 		if _, err := ParseOptions(in); !errors.Is(err, errs.ErrBadArg) {
 			t.Errorf("%q: %v", in, err)
 		}
