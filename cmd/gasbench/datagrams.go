@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/ifaddr"
+	"golang.org/x/sys/unix"
 )
 
 // sockets are for the references of bare UDP. Ranks 0 and 1 each have three that are
@@ -31,7 +32,6 @@ const (
 	messages     = 256     // of a flood on their way
 	streamWindow = 512 << 10
 	lostAfter    = 10 * time.Second
-	farewell     = 3 // times that rank 1 sends its last answer, so that one arrives
 )
 
 // flow is a stream of datagrams from rank 0 to rank 1 on one socket. Rank 1 acknowledges
@@ -241,14 +241,23 @@ func (j *job) answerPings(count uint64, size int) error {
 			continue
 		}
 		j.ping = binary.LittleEndian.Uint64(f.buf)
-		times := 1
+		answer := func() error { return j.send(f, f.buf[:n]) }
 		if j.ping == last {
-			times = farewell // no peer will answer it again
+			return farewell(answer)
 		}
-		for range times {
-			if err := j.send(f, f.buf[:n]); err != nil {
-				return err
-			}
+		if err := answer(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// farewell makes rank 1's last answer, which no peer will answer again, several times, so that one
+// arrives. Rank 0 may end with the first, and its closed socket then refuses the others.
+func farewell(answer func() error) error {
+	for range 3 {
+		if err := answer(); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+			return err
 		}
 	}
 	return nil
@@ -372,12 +381,7 @@ func (j *job) catch(f *flow, dst []byte, bytes uint64, window int) error {
 			return err
 		}
 	}
-	// No peer will answer questions any more.
-	var err error
-	for range farewell {
-		err = errors.Join(err, j.tell(f, nil))
-	}
-	return err
+	return farewell(func() error { return j.tell(f, nil) })
 }
 
 // tell tells rank 0 how much has come; answer is empty or the question.

@@ -258,7 +258,7 @@ var mutants = []mutant{
 		name:   "shm-never-dead",
 		defect: "sends to a rank that has left answer no credit for ever",
 		file:   "conduits/shm/mailbox_unsafe.go", on: onShm,
-		old: "if box.life.Err() != nil || conduits.RankState(atomic.LoadUint32(box.j.c32(r.dst, ctlState))) >= conduits.RankFinished {",
+		old: "if box.life.Err() != nil || conduits.RankState(atomic.LoadUint32(box.j.c32(int(r.dst), ctlState))) >= conduits.RankFinished {",
 		new: "if box.life.Err() != nil {",
 	},
 	{
@@ -279,8 +279,8 @@ var mutants = []mutant{
 		name:   "shm-counts-cancelled",
 		defect: "Stats count cancelled messages as sent",
 		file:   "conduits/shm/poll_unsafe.go", on: onShm,
-		old: "s.Sent[conduits.Request] += r.tail - r.cancelled",
-		new: "s.Sent[conduits.Request] += r.tail",
+		old: "p.Sent[r.class] = r.tail - r.cancelled",
+		new: "p.Sent[r.class] = r.tail",
 	},
 	{
 		name:   "shm-word-by-bytes",
@@ -718,8 +718,8 @@ var mutants = []mutant{
 		name:   "collective-pieces",
 		defect: "a collective goes on after the first piece of its data",
 		file:   "extended/collective/transfer.go", test: "extended/collective ^Test(Model|Large)$",
-		old: "return l.begun && l.got == len(l.buf)",
-		new: "return l.begun",
+		old: "return l.state == landBegun+len(l.buf)",
+		new: "return l.state >= landBegun",
 	},
 	{
 		name:   "held-for-good",
