@@ -54,7 +54,7 @@ func TestRankCost(t *testing.T) {
 			{"attached", attach, false, 4800},
 			{"in a barrier", (*Node).Barrier, true, 4900},
 			{"after a reduction", reduce, false, 5400},
-			{"leaving", (*Node).leave, true, 5600},
+			{"leaving", (*Node).leave, true, 5750},
 		})
 	})
 }
