@@ -22,7 +22,7 @@ type kind struct {
 
 // Registered memory is reached by firehoses, which are kept until others take their place,
 // and the last 1024 runs of addresses that were given back are not given out.
-const registeredRounds = 4000
+const registeredRounds = 2000
 
 var kinds = []kind{
 	{"register", registeredRounds, func(s *soak) error {
@@ -333,7 +333,7 @@ var (
 
 // size is a number of this rank's from 1 to most, small ones as often as large ones.
 func (s *soak) size(most int) int {
-	for s.own.IntN(3) == 0 && most > 16 {
+	for s.own.IntN(3) > 0 && most > 16 {
 		most /= 8
 	}
 	return 1 + s.own.IntN(most)

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	testjob.Main(m, map[string]func(){"soak": func() {
 		rounds, err := strconv.Atoi(os.Getenv(envRounds))
 		testjob.Check(err)
-		w := watch{rounds: rounds, part: parts[os.Getenv(jobenv.Conduit)], only: os.Getenv(envKind), each: true}
+		w := watch{rounds: rounds, part: max(4, parts[os.Getenv(jobenv.Conduit)]), only: os.Getenv(envKind), each: true}
 		testjob.Check(w.run(gas.Config{}))
 		for _, grown := range w.grown {
 			fmt.Println(grown)
@@ -211,7 +211,8 @@ func (w *watch) kind(s *soak, k kind) error {
 // and often by doubling, and then no more; a leak grows between all looks. agree has all ranks
 // arrive and reports whether one of them wants more.
 func (w *watch) observe(k kind, looks bool, run func() error, agree func(more bool) (bool, error)) error {
-	rounds := max(w.rounds, k.rounds/w.part, 40)
+	// After a quarter of 160 rounds an object of each is more than noise.
+	rounds := max(w.rounds, k.rounds/w.part, min(max(k.rounds, 40), 160))
 	var was []usage
 	for done, until := 0, rounds/4; until <= mostTimes*rounds; until *= 2 {
 		for ; done < until; done++ {
