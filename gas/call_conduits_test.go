@@ -28,10 +28,10 @@ func init() {
 	// Neighbours whose messages come in any order: a call overtakes pieces of its argument.
 	conduits.Register(conduits.Conduit{Name: "calls-mixed", Local: chaos.Local(shm.Local, chaos.Config{Seed: 5})})
 	conduits.Register(conduits.Conduit{Name: "calls-killed", Local: chaos.Local(shm.Local, chaos.Config{
-		Seed: 3, HideNeighbours: true, Kill: []chaos.Kill{{Rank: 1, After: 30000}},
+		Seed: 3, HideNeighbours: true, Kill: []chaos.Kill{{Rank: 1, After: 3000}},
 	})})
 	conduits.Register(conduits.Conduit{Name: "calls-killed-near", Local: chaos.Local(shm.Local, chaos.Config{
-		Seed: 3, Kill: []chaos.Kill{{Rank: 1, After: 30000}},
+		Seed: 3, Kill: []chaos.Kill{{Rank: 1, After: 3000}},
 	})})
 }
 
