@@ -51,12 +51,12 @@ func TestMismatch(t *testing.T) {
 		{"Barrier", func(c *Member) error { return c.Barrier() }},
 		{bad, func(c *Member) error { _ = c.Broadcast(-1, nil); return nil }},
 	}
-	sizes := []int{2, 3, 4, 5}
+	sizes := []int{2, 3, 4}
 	if testing.Short() || conc.Race {
-		sizes = sizes[1:3]
+		sizes = sizes[1:]
 	}
 	for _, size := range sizes {
-		for _, odd := range slices.Compact([]int{0, 1, size - 1}) {
+		for _, odd := range []int{0, size - 1} {
 			for _, x := range calls {
 				for _, y := range calls {
 					if x.name == y.name {
