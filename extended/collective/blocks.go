@@ -18,6 +18,10 @@ const directBlock = 2 << 10
 // kept of them.
 const window = 32
 
+// abreast is how many ranks one sends to before it waits for what they send. Eight ranks on two processors take 4.2 ms for
+// an AllReduce of 64 KiB over udp so, and 8.7 where they wait after each; four take 1.4 and 1.8.
+const abreast = 8
+
 // foldBlocks leaves in own the combination of the blocks of n ranks in room, each as long as
 // own. The order is that of a reduction with root 0, whose place p combines p + 2^i for all i in turn.
 func foldBlocks(own, room []byte, n int, combine Combine) {

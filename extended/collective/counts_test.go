@@ -112,7 +112,7 @@ func tree(k, ready int) func(n int) int {
 
 func pairs(n int) int           { return n * (n - 1) }
 func exchanged(n int) int       { return n * roundsOf(n) }
-func ring(n int) int            { return alone(n, n) }
+func ring(n int) int            { return alone(n, 1+(n-1+abreast-1)/abreast) }
 func rounds2(n int) int         { return 2 * roundsOf(n) }
 func word() []byte              { return make([]byte, 8) }
 func none(_, _ []byte)          {}

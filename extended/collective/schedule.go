@@ -502,7 +502,7 @@ func (w *work) scan() {
 	}
 }
 
-// direct sends out of each other rank there, and has data from it land in its in, one partner in
+// direct sends out of each other rank there, and has data from it land in its in, abreast partners in
 // a list. Both ranks know how long that is; nothing is sent of what is empty.
 func (w *work) direct(out, in pieces) (more bool) {
 	c := w.c
@@ -519,14 +519,20 @@ func (w *work) direct(out, in pieces) (more bool) {
 			w.post(direct, 0, from, b)
 		}
 	}
-	to, from := around(c.rank, w.k, c.size), around(c.rank, -w.k, c.size)
-	if b := out.of(to); len(b) > 0 {
-		w.send(direct, 0, to, b)
+	last := min(w.k+abreast, c.size)
+	for k := w.k; k < last; k++ {
+		to := around(c.rank, k, c.size)
+		if b := out.of(to); len(b) > 0 {
+			w.send(direct, 0, to, b)
+		}
 	}
-	if b := in.of(from); len(b) > 0 {
-		w.await(direct, 0, from)
+	for k := w.k; k < last; k++ {
+		from := around(c.rank, -k, c.size)
+		if b := in.of(from); len(b) > 0 {
+			w.await(direct, 0, from)
+		}
 	}
-	if w.k++; w.k == c.size {
+	if w.k = last; w.k == c.size {
 		w.k = 0
 	}
 	return w.k > 0
