@@ -8,12 +8,12 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/sys/ifaddr"
-	"golang.org/x/sys/unix"
 )
 
 // sockets are for the references of bare UDP. Ranks 0 and 1 each have three that are
@@ -256,7 +256,7 @@ func (j *job) answerPings(count uint64, size int) error {
 // arrives. Rank 0 may end with the first, and its closed socket then refuses the others.
 func farewell(answer func() error) error {
 	for range 3 {
-		if err := answer(); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+		if err := answer(); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return err
 		}
 	}
