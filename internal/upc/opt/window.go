@@ -82,7 +82,7 @@ func (o Options) Window(n *front.Node) (p Place, ok bool) {
 			kind = InBlock
 		case row.Threads && row.Len == base.Block, !row.Threads && t > 0 && row.Len == base.Block*int64(t):
 			kind = OwnBlock
-		case o.Blocks != nil && base.Block == o.Blocks.Block && near(n.R, o.Blocks.I):
+		case o.Blocks != nil && base.Block == o.Blocks.Block && o.Blocks.near(n.R):
 			kind = AtBlock
 		default:
 			return Place{}, false
@@ -128,10 +128,11 @@ func Root(n *front.Node) *front.Node {
 	return n
 }
 
-// near reports whether an index is i and a constant.
-func near(n *front.Node, i *front.Sym) bool {
-	_, ok := Offset(n, i)
-	return ok
+// near reports whether an index is i and a constant that leads no further than into the next blocks: element i, where
+// the window begins, may lie outside of the array, but has to have an address.
+func (b *Blocks) near(n *front.Node) bool {
+	c, ok := Offset(n, b.I)
+	return ok && -b.Block <= c && c <= b.Block
 }
 
 // spell is an expression without effects as a text that is the same for the same ones.
