@@ -55,7 +55,7 @@ static void no_slice_break(void) { for (int i = 0; i < N; i++) { if (here[i] < 0
 static void no_slice_call(void) { for (int i = 0; i < N + out % 2; i++) { out += here[i]; srand(i); } }
 
 static void run_pointer(shared [4] long *p, int k) { for (int i = 1; i < N; i++) priv[i] += p[k * 4 + i] - *(p + i - 1); }
-static void no_run(int k) { for (unsigned i = 0; i < N; i++) out += runs[i]; for (int i = 0; i < N; i++) { out += runs[i + k] + runs[2 * i / 2] + runs[k - i + 9] * 0; k = 0; } }
+static void no_run(int k) { for (int i = 0; i < N; i++) { out += runs[i + k] + runs[2 * i / 2] + runs[k - i + 9] * 0; k = 0; } }
 
 /* Gets that are done ahead, and puts under way together. */
 static void ahead_list(void) { for (int i = 0; i < N; i++) out += cyclic[list[i]]; }
@@ -81,6 +81,21 @@ static void row_left(long **u) { int i; for (i = 0; i < N; i++) { if ((u[1][i] =
 static void row_down(long **u, int i) { while (i > 0) { u[1][i] += u[0][i - 1]; i -= 2; } }
 static void row_array(int k, int n) { for (int i = 1; i < n; i++) priv[i] += priv[i - 1] + pairs[k][i].a; }
 static void row_plain(double *p, double *q, int n) { for (int i = 0; i < n; i++) p[i + 1] = q[i]; }
+static void row_unsigned(long **u, unsigned n) { for (unsigned i = 1; i < n; i++) u[1][i] += u[0][i - 1] + here[i + 1]; }
+static void row_size(long **u, size_t n) { for (size_t i = 0; i <= n; i++) u[1][i + 2] += u[0][2 * i]; }
+static void row_test(long **u, size_t n) { for (int i = 0; i < n; i++) u[1][i] += here[i]; }
+static void row_do(long **u, int i) { do u[1][i] += 1; while (++i < N); }
+static void row_after(long **u, size_t i) { while (i-- > 0) u[1][i] += u[0][i]; }
+static void no_row_after(long **u, int k) { for (int i = N; i-- > 0; k++) u[1][i] += k & 1; }
+static void no_natural(long **u, size_t i, unsigned n, long m) {
+  for (; i < n; i++) u[1][i] += 1;
+  for (size_t j = m; j < n; j++) u[1][j] += 1;
+  for (int j = -1; j < n; j++) u[1][j + 1] += 1;
+  for (unsigned j = 0; j <= n; j++) u[1][j] += 1;
+  for (unsigned j = 0; j < m; j++) u[1][j] += 1;
+  for (unsigned j = 0; j < n; j++) u[1][j + 2] += 1;
+  for (unsigned j = i; j < n; j++) u[1][j - 1] += 1;
+}
 static void no_row_moves(long **u) { for (int i = 0; i < N; i++) u[i % 2][i] += 1; }
 static void no_row_pointer(long **u) { for (int i = 0; i < N; i++) { u[1][i] += 1; u[1] = u[0]; } }
 static void no_row_char(long **u, char *c) { for (unsigned i = 0; i < N; i++) { u[1][i] += 1; c[i] = 0; } }
@@ -131,6 +146,7 @@ int main(void) {
     row_grid(rows3, 1, 1), row_struct(&g), row_copy(three, 1), row_left(two), two[0] = other2, row_down(two, 3), row_array(1, N), row_plain(all, all + 1, 3);
     no_row_moves(two), no_row_pointer(two), no_row_char(two, (char *)other2), no_row_union(&w, two), no_row_call(two), no_row_if(two, 0), no_row_and(two, 0);
     no_row_left(two, 0), no_row_volatile(two, (volatile long **)two), no_row_shared(four), no_row_strict(two), no_row_fence(two), no_row_goto(two, 0);
+    row_unsigned(two, 3), row_size(two, 1), row_test(two, 2), row_do(two, 1), row_after(two, 3), no_row_after(two, 0), no_natural(two, 2, 3, 2);
     no_array_left(), no_array_if(N), cyclic[0] = 0;
     printf("%ld\n", out + other[3]);
   }

@@ -108,11 +108,7 @@ func (g *gen) localForall(n *front.Node, l *localLoop) {
 		g.local = save
 		g.breaks = g.breaks[:len(g.breaks)-1]
 		if !low.Zero() {
-			bound := ir.Convert(t, g.expr(n.L.R))
-			if n.L.Op == front.Le {
-				bound = ir.Op(bound, "+", num(1))
-			}
-			g.emit(ir.Set(name, ir.CallTo("max", low, bound)))
+			g.emit(ir.Set(name, ir.Convert(t, ir.CallTo("max", ir.Convert(goInt, low), g.behind(n)))))
 		}
 	})))
 }
@@ -153,7 +149,7 @@ func (g *gen) elementByElement(n *front.Node, l *localLoop, t ir.Type) {
 		}
 	})
 	l.k = g.name()
-	cond := ir.Op(at, ops[n.L.Op], ir.Convert(goInt, g.expr(n.L.R)))
+	cond := ir.Op(at, "<", g.behind(n))
 	body := g.capture(func() { g.stmt(n.R) })
 	parts := false
 	for _, a := range l.order {

@@ -35,7 +35,8 @@ func withRows(g *gen, n *front.Node) (ends, terms, ok bool) {
 		return false, false, false
 	}
 	var cond exp
-	if n.L != nil && of.I == nil && !(n.L.Op == front.Num && n.L.I != 0) {
+	tests := n.Op != front.Do && n.L != nil && of.I == nil && !(n.L.Op == front.Num && n.L.I != 0)
+	if tests && !of.Once {
 		g.watched++
 		pre := g.capture(func() { cond = g.cond(n.L) })
 		if g.watched--; len(pre) > 0 {
@@ -58,14 +59,20 @@ func withRows(g *gen, n *front.Node) (ends, terms, ok bool) {
 			g.emit(ir.Pair(begin, end, ":=", ir.Convert(goInt, g.variable(r.i)), g.behind(n)))
 			cond = ir.Op(begin, "<", end)
 		}
+		if tests && of.Once {
+			cond = g.cond(n.L)
+		}
 		line := g.line
 		g.rowed = r
 		loop := g.capture(func() {
-			if r.i == nil {
+			switch {
+			case r.i != nil:
+				countRows(g, n, begin, end)
+			case n.Op == front.Do || tests && of.Once:
+				ends, terms = g.doLoop(n)
+			default:
 				ends, terms = g.loop(nil, n.L, n.C, n.R, nil)
-				return
 			}
-			countRows(g, n, begin, end)
 		})
 		g.rowed = nil
 		after := g.line
@@ -185,7 +192,7 @@ func (r *rowed) move(g *gen, p exp, t *front.Type, i *front.Node) (exp, bool) {
 }
 
 // wide is n, an index of a private pointer that the loop's variable is in, in type int: sums and products of type
-// int that do not fit in it have no value in C (6.5p5).
+// int that do not fit in it have no value in C (6.5p5), and those of 64 bits wrap round as Go's do.
 func (r *rowed) wide(g *gen, n *front.Node) (exp, bool) {
 	if !opt.Uses(n, r.i) {
 		return exp{}, false
@@ -195,7 +202,7 @@ func (r *rowed) wide(g *gen, n *front.Node) (exp, bool) {
 	case front.Var:
 		return r.k, true
 	case front.Add, front.Sub, front.Mul:
-		if n.Type.Unsigned || n.Type.Kind != front.Int && n.Type.Kind != front.Long {
+		if n.Type.Unsigned && n.Type.Size() < 8 || n.Type.Kind != front.Int && n.Type.Kind != front.Long {
 			return exp{}, false
 		}
 	default:
@@ -210,7 +217,7 @@ func (r *rowed) wide(g *gen, n *front.Node) (exp, bool) {
 		}
 		// Only what emits nothing: if it is no index after all, it is generated once more.
 		l := opt.StripLong(n)
-		if l.Op != front.Var || l.Type.Unsigned || l.Type.IsShared() {
+		if l.Op != front.Var || !l.Type.Integer() || l.Type.IsShared() {
 			return exp{}, false
 		}
 		return ir.Convert(goInt, g.expr(l)), true

@@ -284,7 +284,12 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		})
 		return ends, terms
 	case front.Do:
-		g.windowed(n, n.R, false, func() { ends, terms = g.doLoop(n) })
+		g.windowed(n, n.R, false, func() {
+			var ok bool
+			if ends, terms, ok = withRows(g, n); !ok {
+				ends, terms = g.doLoop(n)
+			}
+		})
 		return ends, terms
 	case front.For:
 		g.windowed(n, n.R, false, func() {

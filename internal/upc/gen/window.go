@@ -1,6 +1,8 @@
 package gen
 
 import (
+	"math"
+
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/ir"
 	"github.com/argon-go/argon/internal/upc/opt"
@@ -284,7 +286,11 @@ func (g *gen) first(n *front.Node) {
 
 // behind is where a loop i < b or i <= b ends, of type int.
 func (g *gen) behind(n *front.Node) exp {
-	b := ir.Convert(goInt, g.expr(n.L.R))
+	b := g.expr(n.L.R)
+	if t := n.L.R.Type; t.Unsigned && t.Size() == 8 && (n.L.R.Op != front.Num || n.L.R.I < 0) {
+		b = ir.CallTo("min", b, num(math.MaxInt64-1)) // no loop gets that far
+	}
+	b = ir.Convert(goInt, b)
 	if n.L.Op == front.Le {
 		b = ir.Op(b, "+", num(1))
 	}

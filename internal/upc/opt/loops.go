@@ -10,7 +10,11 @@
 //   - [AheadOf]: accesses to other threads' memory are under way together, gets before the iterations that use them.
 package opt
 
-import "github.com/argon-go/argon/internal/upc/front"
+import (
+	"math"
+
+	"github.com/argon-go/argon/internal/upc/front"
+)
 
 // OnStack reports whether a local variable lies on the stack of package libc.
 func OnStack(s *front.Sym) bool { return s.Storage == front.Local && s.Addressed }
@@ -153,24 +157,13 @@ func Counter(n *front.Node) (*front.Sym, bool) {
 
 // loopVar is counter with any bound.
 func loopVar(n *front.Node) (*front.Sym, bool) {
-	if n.Init == nil || n.L == nil || n.C == nil || n.L.Op != front.Lt && n.L.Op != front.Le {
-		return nil, false
-	}
-	var i *front.Sym
-	switch {
-	case n.Init.Op == front.Block && len(n.Init.List) == 1 && len(n.Init.List[0].List) == 1:
-		i = n.Init.List[0].Sym
-	case n.Init.Op == front.Expr && n.Init.L.Op == front.Assign && n.Init.L.L.Op == front.Var:
-		i = n.Init.L.L.Sym
-	default:
-		return nil, false
-	}
-	return i, byOne(n, i)
+	i := tested(n)
+	return i, i != nil && start(n, i) != nil && byOne(n, i)
 }
 
-// byOne reports whether a loop tests i alone and adds one to it, and its body leaves it alone.
+// byOne reports whether a loop adds one to i, which it tests, and its body leaves it alone.
 func byOne(n *front.Node, i *front.Sym) bool {
-	if i == nil || i.Storage != front.Local || i.Addressed || i.Type.Unsigned || i.Type.Kind != front.Int && i.Type.Kind != front.Long {
+	if n.C == nil || i.Storage != front.Local || i.Addressed || i.Type.Kind != front.Int && i.Type.Kind != front.Long {
 		return false
 	}
 	c := n.C
@@ -181,7 +174,81 @@ func byOne(n *front.Node, i *front.Sym) bool {
 	} else if c.Op != front.IncDec || c.I != 1 {
 		return false
 	}
-	return is(c.L, i) && is(n.L.L, i) && !n.L.L.Type.Unsigned && !changes(n.R, i)
+	return is(c.L, i) && !changes(n.R, i) && (!i.Type.Unsigned && !n.L.L.Type.Unsigned || natural(n, i))
+}
+
+// natural reports whether a loop, whose variable i or whose comparison is unsigned, counts in natural numbers below 2^63 that i does
+// not wrap round, and neither does the sum of i and a constant in it (C 6.2.5p9). It knows
+//
+//   - that i begins below 2^32: it has 32 bits and no sign, or is a constant, THREADS, MYTHREAD or an unsigned number of at most 32 bits;
+//   - that an unsigned i of 32 bits reaches its bound: a constant, a number of fewer bits, or, with <, of as many. One of 64 bits
+//     does, too, or counts for centuries.
+func natural(n *front.Node, i *front.Sym) bool {
+	least, narrow := int64(0), i.Type.Unsigned && i.Type.Size() == 4
+	a := start(n, i)
+	switch {
+	case a != nil && a.Op == front.Num && a.I >= 0 && a.I <= math.MaxUint32:
+		least = a.I
+	case !narrow && a == nil:
+		return false
+	case !narrow:
+		a = StripLong(a)
+		return a.Op == front.Threads || a.Op == front.Mythread || a.Type.Unsigned && a.Type.Size() <= 4
+	}
+	if !narrow {
+		return true
+	}
+	behind := int64(math.MaxInt64) // the bound at most
+	switch b := StripLong(n.L.R); {
+	case n.L.R.Op == front.Num && n.L.R.I >= 0:
+		behind = n.L.R.I
+	case b.Type.Size() <= 4 && (b.Type.Unsigned || !n.L.L.Type.Unsigned):
+		behind = 1<<(8*b.Type.Size()) - 1
+	}
+	if n.L.Op == front.Le && behind < math.MaxInt64 {
+		behind++
+	}
+	ok := behind <= math.MaxUint32
+	for _, of := range []*front.Node{n.R, n.Aff} {
+		Walk(of, func(n *front.Node) {
+			if c, sum := Offset(n, i); sum && c != 0 {
+				ok = ok && least+c >= 0 && behind-1+c <= math.MaxUint32
+			}
+		})
+	}
+	return ok
+}
+
+// start is what variable i of loop n begins with, or nil.
+func start(n *front.Node, i *front.Sym) *front.Node {
+	a := n.Init
+	switch {
+	case a == nil:
+		return nil
+	case a.Op == front.Expr:
+		a = a.L
+	case len(a.List) == 1 && len(a.List[0].List) == 1:
+		a = a.List[0].List[0]
+	}
+	if a.Op != front.Assign || !is(a.L, i) {
+		return nil
+	}
+	return a.R
+}
+
+// tested is the variable that the condition i < b or i <= b of a loop tests, or nil.
+func tested(n *front.Node) *front.Sym {
+	if n.L == nil || n.L.Op != front.Lt && n.L.Op != front.Le {
+		return nil
+	}
+	i := StripLong(n.L.L)
+	if i.Op == front.Cast && i.Type.Unsigned && i.L.Type.Integer() && i.Type.Size() == i.L.Type.Size() {
+		i = i.L
+	}
+	if i.Op != front.Var {
+		return nil
+	}
+	return i.Sym
 }
 
 // steady reports whether a bound is without effects and without i.
@@ -230,11 +297,8 @@ func Upwards(n *front.Node) (*front.Sym, bool) {
 	if n.Init != nil {
 		return loopVar(n)
 	}
-	if n.L == nil || n.C == nil || n.L.Op != front.Lt && n.L.Op != front.Le || StripLong(n.L.L).Op != front.Var {
-		return nil, false
-	}
-	i := StripLong(n.L.L).Sym
-	return i, byOne(n, i)
+	i := tested(n)
+	return i, i != nil && byOne(n, i)
 }
 
 // WhileLoop is a loop while (i < b) { ...; i++; } as a for loop.

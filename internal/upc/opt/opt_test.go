@@ -114,7 +114,10 @@ func TestCounted(t *testing.T) {
 		"for (i = 0; i < k; i++) whole[2 * i] = 1;":                           0,
 		"for (i = 0; i < k; i++) cyclic[i] = 1;":                              0,
 		"for (i = 0; i < k; i++) p[i] = p[i - 1] + p[i + 1];":                 3,
-		"{ unsigned u; for (u = 0; u < 9u; u++) whole[u] = 1; }":              0,
+		"{ unsigned u; for (u = 0; u < 9u; u++) whole[u] = 1; }":              1,
+		"{ unsigned u; for (u = 0; u <= k; u++) whole[u] = 1; }":              0,
+		"{ unsigned u; for (u = 1; u < k; u++) whole[u - 1] = 1; }":           1,
+		"{ unsigned u; for (u = 0; u < k; u++) whole[u - 1] = 1; }":           0,
 	} {
 		n := loopOf(t, source)
 		if n.Op == front.Block {

@@ -19,6 +19,7 @@ type Row struct {
 type Rowed struct {
 	Rows []Row
 	I    *front.Sym // the variable of a loop that counts up by one to a bound that stays, or nil
+	Once bool       // the condition has effects, so it is evaluated once for each iteration
 }
 
 // rows collects the rows of a loop.
@@ -32,7 +33,7 @@ type rows struct {
 	all    []Row
 }
 
-// RowsOf are the rows of a for or while loop: u[i][j] of u[i][j][k], where the loop changes k. Each of them is
+// RowsOf are the rows of a loop of C: u[i][j] of u[i][j][k], where the loop changes k. Each of them is
 //
 //   - private, and a pointer to private memory, neither of them volatile, or an array of known length that is no part of a volatile object;
 //   - read in every iteration, before anything may leave it: not behind if, ?, &&, || or switch, nor behind break, continue and
@@ -46,14 +47,14 @@ type rows struct {
 //
 // There are none in a loop with another one in it, with a call that writes, synchronises or calls, a strict access, a barrier or
 // a fence, an access to a volatile object, a label, or a statement in an expression; nor in one that waits for another thread, or whose condition has
-// effects. Functions with labels that are jumped to, or setjmp, and programs with gcc's attribute may_alias or
+// effects if something follows each iteration, as i++ in the head of a for. Functions with labels that are jumped to, or setjmp, and programs with gcc's attribute may_alias or
 // built by -fno-strict-aliasing (gen.Options.MayAlias) are for package gen to leave out.
 func RowsOf(n *front.Node) (*Rowed, bool) {
 	var post *front.Node
 	switch n.Op {
 	case front.For:
 		post = n.C
-	case front.While:
+	case front.While, front.Do:
 	default:
 		return nil, false
 	}
@@ -67,27 +68,26 @@ func RowsOf(n *front.Node) (*Rowed, bool) {
 	if a.bad {
 		return nil, false
 	}
+	once := false
 	Walk(n.L, func(k *front.Node) {
 		switch k.Op {
 		case front.Assign, front.AssignOp, front.IncDec, front.Call, front.Comma:
-			a.bad = true
+			once = true
 		}
 		a.bad = a.bad || k.Type.IsShared()
 	})
-	if a.bad {
+	if a.bad || once && post != nil {
 		return nil, false
 	}
-	if n.Op == front.For && n.L != nil && post != nil && (n.L.Op == front.Lt || n.L.Op == front.Le && Narrow(n.L.R)) {
-		if i := StripLong(n.L.L); i.Op == front.Var && byOne(n, i.Sym) && n.L.R.Type.Integer() && a.keeps(n.L.R) {
-			a.i = i.Sym
-		}
+	if i := tested(n); n.Op == front.For && i != nil && (n.L.Op == front.Lt || Narrow(n.L.R) || n.L.R.Type.Unsigned) && byOne(n, i) && n.L.R.Type.Integer() && a.keeps(n.L.R) {
+		a.i = i
 	}
 	a.see(n.R, false)
 	if a.left || a.i == nil {
 		a.all = slices.DeleteFunc(a.all, func(r Row) bool { return r.Array })
 	}
 	worth := a.steps || slices.ContainsFunc(a.all, func(r Row) bool { return !r.Array || !within(n, r) })
-	return &Rowed{a.all, a.i}, !a.bad && worth
+	return &Rowed{a.all, a.i, once}, !a.bad && worth
 }
 
 // Narrow reports whether an integer has 32 bits: there are numbers of type int behind it.
@@ -95,17 +95,15 @@ func Narrow(n *front.Node) bool { return StripLong(n).Type.Size() <= 4 }
 
 // within reports whether the numbers that loop n begins and ends with say that all elements of r that it has are in the array, as Go's compiler sees.
 func within(n *front.Node, r Row) bool {
-	if _, ok := loopVar(n); !ok || n.L.R.Op != front.Num {
+	i, ok := loopVar(n)
+	if !ok || n.L.R.Op != front.Num {
 		return false
 	}
-	first, end := n.Init.L, n.L.R.I
-	if n.Init.Op == front.Block {
-		first = n.Init.List[0].List[0]
-	}
+	first, end := start(n, i), n.L.R.I
 	if n.L.Op == front.Le {
 		end++
 	}
-	return first.Op == front.Assign && first.R.Op == front.Num && first.R.I+r.Least >= 0 && end+r.Most <= r.At.Type.Len
+	return first.Op == front.Num && first.I+r.Least >= 0 && end+r.Most <= r.At.Type.Len
 }
 
 // effects looks at what n does beside having a value.

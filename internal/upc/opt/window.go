@@ -314,7 +314,7 @@ func RunKey(n *front.Node) (key string, ok bool) {
 }
 
 // steps reports whether n, an index, goes up by one as i does, which it otherwise does not depend on, in a loop that changes what
-// c says. Sums that wrap around do neither.
+// c says. Sums that wrap around below 2^64 do neither.
 func (c *Changes) steps(n *front.Node, i *front.Sym) (steps, ok bool) {
 	if n.Op == front.Var && n.Sym == i {
 		return true, true
@@ -322,7 +322,7 @@ func (c *Changes) steps(n *front.Node, i *front.Sym) (steps, ok bool) {
 	if !Uses(n, i) {
 		return false, c.Keep(n)
 	}
-	if n.Type.Unsigned || !n.Type.Integer() || n.Type.Size() < i.Type.Size() {
+	if n.Type.Unsigned && n.Type.Size() < 8 || !n.Type.Integer() || n.Type.Size() < i.Type.Size() {
 		return false, false
 	}
 	switch n.Op {
