@@ -56,7 +56,7 @@
 // modulo the job's size, and a rank has O(log Size) of them in a call. AllGather, Exchange,
 // ReduceScatter and an AllReduce in elements send blocks of 2 KiB and more directly to the ranks that
 // want them, as ExchangeV does with all: that is Size - 1 transfers of a rank, in which no
-// byte goes by way of a third one. Sums of a direct reduction are made in the order of the tree, so that
+// byte goes by way of a third one. A rank sends to eight before it waits for what eight send. Sums of a direct reduction are made in the order of the tree, so that
 // they have the same bits. Where several
 // neighbourhoods are known, broadcasts have
 // two levels: a tree among the first ranks of the neighbourhoods and one in each,
@@ -111,7 +111,7 @@
 // stages as far as they go. Both take a stage by the same code.
 //
 // An endpoint keeps the rooms that it needs and allocates where one is larger than
-// those before, up to 64 KiB, and each time beyond that; Gather to, and Scatter from,
+// those before, up to 64 KiB. Larger ones the calls of a process share, as long as the collector leaves them; Gather to, and Scatter from,
 // another root than rank 0 need room of their own.
 //
 // # Failure
