@@ -135,6 +135,9 @@ func (t *Tally) Accessed(a *Access) {
 
 // Fill adds all that was counted to s, and what was counted of each peer to s.Peers if that is not nil.
 func (t *Tally) Fill(s *Stats) {
+	if s.Peers != nil {
+		s.Peers = slices.Grow(s.Peers, t.used)
+	}
 	for i, r := range t.rows {
 		if r == nil {
 			continue

@@ -86,7 +86,7 @@ func answer(last, told bool) {
 		if told || last || !underGasrun() {
 			r.told()
 		}
-		all := r.answers()
+		all := r.answers(last && !underGasrun() || os.Getenv(jobenv.Viewed) == "1")
 		if underGasrun() {
 			for i := range all {
 				fmt.Fprintln(out, all[i].Encode())
@@ -156,8 +156,8 @@ func report(out io.Writer, head string, all []where.Answer, ranks int, verbose b
 	_, _ = io.WriteString(out, b.String())
 }
 
-// answers are those of the ranks of this process, up to jobenv.MostDiagnosed.
-func (r *run) answers() []where.Answer {
+// answers are those of the ranks of this process, up to jobenv.MostDiagnosed, and if that is asked for with their peers.
+func (r *run) answers(peers bool) []where.Answer {
 	chosen := make([]int, len(r.eps))
 	for i := range chosen {
 		chosen[i] = i
@@ -184,7 +184,7 @@ func (r *run) answers() []where.Answer {
 	}
 	list := make([]where.Answer, 0, len(chosen))
 	for _, i := range chosen {
-		a := r.diagnosis(i, stacks[i])
+		a := r.diagnosis(i, stacks[i], peers)
 		for _, g := range stacks[-1] { // of no rank; it may act for any
 			s := g.Look().State
 			a.Loose = a.Loose || s != where.Unknown && s != where.Waits
@@ -240,7 +240,7 @@ func parked(ep conduits.Endpoint) (list []conduits.Blocked, texts []string) {
 }
 
 // diagnosis is where rank i is, whose goroutines are gs.
-func (r *run) diagnosis(i int, gs []*where.Goroutine) where.Answer {
+func (r *run) diagnosis(i int, gs []*where.Goroutine, peers bool) where.Answer {
 	ep, rank := r.eps[i], r.ranks[i]
 	var a where.Answer
 	var others []where.Answer
@@ -291,14 +291,22 @@ func (r *run) diagnosis(i int, gs []*where.Goroutine) where.Answer {
 		}
 	}
 	a.Rank = ep.Rank()
-	r.count(&a, ep, rank)
+	r.count(&a, ep, rank, peers)
 	return a
 }
 
 // count fills in what has moved.
-func (r *run) count(a *where.Answer, ep conduits.Endpoint, rank Rank) {
+func (r *run) count(a *where.Answer, ep conduits.Endpoint, rank Rank, peers bool) {
 	var s conduits.Stats
+	if peers {
+		s.Peers = []conduits.PeerStats{}
+	}
 	ep.Stats(&s)
+	for i := range s.Peers {
+		p := &s.Peers[i]
+		n := p.Sent[conduits.Request] + p.Sent[conduits.Reply] + p.Puts + p.Gets + p.Atomics
+		a.Met(where.Peer{Rank: p.Rank, Count: n, Bytes: p.SentBytes + p.PutBytes + p.GetBytes, NoCredit: p.NoCredit})
+	}
 	for c := range s.Sent {
 		a.Sent, a.Received = a.Sent+s.Sent[c], a.Received+s.Received[c]
 	}
@@ -359,7 +367,7 @@ func (r *run) watch(s where.Stall) (stop func()) {
 
 // look tells, once for each standstill, that no rank gets on.
 func (v *watcher) look(r *run, passed time.Duration) {
-	all := r.answers()
+	all := r.answers(false)
 	v.mu.Lock()
 	v.now += passed
 	speak, what := v.w.Note(v.now, all)

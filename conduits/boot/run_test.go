@@ -231,13 +231,13 @@ func (lastly) Blocked() string { return "FetchAdd at rank 1" }
 func TestDiagnosis(t *testing.T) {
 	if err := Run(context.Background(), Config{}, func(ep conduits.Endpoint) error {
 		r := &run{eps: []conduits.Endpoint{counted{between: &between{ep, 50}}}, ranks: []Rank{&member{}}, closed: make([]bool, 1)}
-		a := r.diagnosis(0, nil)
+		a := r.diagnosis(0, nil, false)
 		counts := "a kettle on the stove; requests sent 0, received 0; replies sent 0, received 0; out of credit 0 times; slept 0 times; the network is up"
 		if a.State != where.Waits || a.Text != "FetchAdd at rank 1" || !slices.Equal(a.Needs, []int{1}) || !a.Served || len(a.Others) != 1 || a.Counts != counts {
 			t.Errorf("it says %+v", a)
 		}
 		r = &run{eps: []conduits.Endpoint{&between{ep, 1 << 60}}, ranks: []Rank{&bare{}}, closed: make([]bool, 1)}
-		if a := r.diagnosis(0, nil); a.State != where.Unknown || a.Text != "is not seen to wait" {
+		if a := r.diagnosis(0, nil, false); a.State != where.Unknown || a.Text != "is not seen to wait" {
 			t.Errorf("it says %+v", a)
 		}
 		return nil
@@ -259,7 +259,7 @@ func TestReport(t *testing.T) {
 		r.eps = append(r.eps, &still{rank: i, waits: waits})
 		r.ranks = append(r.ranks, &bare{})
 	}
-	report(&out, "asked", r.answers(), ranks, false)
+	report(&out, "asked", r.answers(true), ranks, false)
 	want := []string{
 		"argon: asked: rank 1, which ranks 0, 2-238 wait for, waits for FetchAdd at rank 1",
 		"argon:   ranks 0-238 (239), as rank 0: FetchAdd at rank 1",
@@ -281,7 +281,31 @@ type still struct {
 
 func (s *still) Rank() int                   { return s.rank }
 func (s *still) Waiting() []conduits.Blocked { return s.waits }
-func (s *still) Stats(*conduits.Stats)       {}
+
+// Stats has met twenty ranks, the higher the more.
+func (s *still) Stats(to *conduits.Stats) {
+	*to = conduits.Stats{Peers: to.Peers[:0]}
+	for i := range 20 {
+		n := uint64(i)
+		to.Count(&conduits.PeerStats{Rank: i, Sent: [conduits.NumClasses]uint64{n, 2 * n}, SentBytes: 3 * n, Puts: 4 * n, PutBytes: 5 * n, Gets: 6 * n, GetBytes: 7 * n, Atomics: 8 * n, NoCredit: 9 * n})
+	}
+}
+
+// TestPeers: an answer has the five largest peers of the rank, without itself, and only if they are asked for.
+func TestPeers(t *testing.T) {
+	r := &run{eps: []conduits.Endpoint{&still{rank: 18, waits: []conduits.Blocked{lastly{}}}}, ranks: []Rank{&bare{}}, closed: make([]bool, 1)}
+	var want []where.Peer
+	for _, i := range []int{19, 17, 16, 15, 14} {
+		n := uint64(i)
+		want = append(want, where.Peer{Rank: i, Count: 21 * n, Bytes: 15 * n, NoCredit: 9 * n})
+	}
+	if a := r.answers(true)[0]; !slices.Equal(a.Peers, want) {
+		t.Errorf("its peers are %+v", a.Peers)
+	}
+	if a := r.answers(false)[0]; a.Peers != nil || a.Sent != 3*190 || a.Accesses != 18*190 {
+		t.Errorf("unasked it has %+v", a)
+	}
+}
 
 // lineWriter sends each line that is written to it.
 type lineWriter chan string

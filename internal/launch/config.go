@@ -30,7 +30,7 @@ const EnvDeputy = "ARGON_DEPUTY"
 var ownEnv = []string{
 	jobenv.Rank, jobenv.Size, jobenv.LocalRank, jobenv.LocalSize, jobenv.JobID, jobenv.Conduit, jobenv.SegFD, jobenv.CtlFD, jobenv.JobSocket, jobenv.TakenBy, jobenv.Segment, jobenv.Large, jobenv.Freeze, jobenv.Ranks, jobenv.SimStatus,
 	jobenv.Rendezvous, jobenv.RendezvousServe, jobenv.Host, jobenv.Iface, EnvDeputy, jobenv.JobKey, jobenv.JobKeyFile,
-	jobenv.Bind, jobenv.Sharers,
+	jobenv.Bind, jobenv.Sharers, jobenv.Viewed,
 }
 
 // Config describes a job. The zero value of each field means its default.

@@ -176,6 +176,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err := c.Validate(); err != nil {
 		return res, err
 	}
+	if c.Verbose || c.Feed != nil {
+		c.Env = append(slices.Clip(c.Env), jobenv.Viewed+"=1") // on other hosts, too
+	}
 	path, err := lookProgram(c.Program, c.Dir)
 	if err == nil && len(c.Hosts) > 0 {
 		path, err = filepath.Abs(path)

@@ -380,7 +380,7 @@ func TestValues(t *testing.T) {
 		"RENDEZVOUS_SERVE": flags, "JOIN_TIMEOUT": "time", "RANK": "none one ten", "SIZE": counts, "JOBID": names, "JOB_KEY": "key",
 		"JOB_KEY_FILE": texts, "SIM_AGAIN": texts, "RECORD": texts, "TRACE": texts, "TRACE_LAST": "time", "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_KEEP": texts,
 		"LOCAL_RANK": "none one ten", "LOCAL_SIZE": counts, "SEGFD": "none one ten", "CTLFD": "none one ten", "HYBRID_HOST": counts,
-		"SHARERS": counts, "STALL": "none time", "PROFILE": flags,
+		"SHARERS": counts, "VIEWED": flags, "STALL": "none time", "PROFILE": flags,
 		"SIM_STATUS": "none one ten",
 	}
 	for _, v := range Vars {

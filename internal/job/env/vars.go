@@ -440,6 +440,7 @@ var Vars = [...]Var{
 	{Name: "ARGON_LOCAL_RANK", For: Internal, Readers: "internal/job/jobenv", Meaning: "number among the ranks of the host", Form: number(0, jobenv.MaxRanks-1)},
 	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/job/jobenv conduits/hybrid", Meaning: "number of ranks of the host", Form: number(1, jobenv.MaxRanks)},
 	{Name: "ARGON_SHARERS", For: Internal, Readers: "internal/conc", Meaning: "ranks of the job that run on the processors of this rank", Form: number(1, jobenv.MaxRanks)},
+	{Name: "ARGON_VIEWED", For: Internal, Readers: "conduits/boot", Meaning: "counters by peer are shown", Values: flag},
 	{Name: "ARGON_SEGFD", For: Internal, Readers: "conduits/boot conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared, Form: number(0, 1<<30)},
 	{Name: "ARGON_CTLFD", For: Internal, Readers: "conduits/boot", Meaning: "inherited read end of the control pipe", Form: number(0, 1<<30)},
 	{Name: "ARGON_JOB_SOCKET", For: Internal, Readers: "conduits/boot internal/launch", Meaning: "socket that hands out ranks and their files, and its token", Form: socket},

@@ -17,6 +17,7 @@ const (
 	Bind      = "ARGON_BIND"          // how ranks are bound to processors
 	Record    = "ARGON_RECORD"        // file that gets the traffic of the ranks
 	Sharers   = "ARGON_SHARERS"       // number of ranks of the job that run where this rank is bound to
+	Viewed    = "ARGON_VIEWED"        // 1: counters by peer are shown, and are part of the answer where a rank waits
 
 	Rendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port
 	RendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, 0: another process does; unset: rank 0 if there is no JobID

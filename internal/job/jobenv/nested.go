@@ -11,7 +11,7 @@ import (
 // places are the variables that tell one process its place in a job, which the processes
 // that it starts do not have.
 var places = []string{
-	Rank, Size, LocalRank, LocalSize, JobID, SegFD, CtlFD, Freeze, JobSocket, TakenBy, Sharers,
+	Rank, Size, LocalRank, LocalSize, JobID, SegFD, CtlFD, Freeze, JobSocket, TakenBy, Sharers, Viewed,
 	Rendezvous, RendezvousServe, Host, JobKey, JobKeyFile,
 }
 

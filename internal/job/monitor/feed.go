@@ -95,7 +95,7 @@ func (f *Feed) Publish(now time.Duration, all []where.Answer) {
 	for i := range all {
 		a, was := &all[i], f.last[all[i].Rank]
 		if a.Moves+a.Sent+a.Received == 0 && a.Ran == 0 { // it did not answer
-			a.Sent, a.Received, a.Accesses, a.Ran = was.Sent, was.Received, was.Accesses, was.Ran
+			a.Sent, a.Received, a.Accesses, a.Ran, a.Peers = was.Sent, was.Received, was.Accesses, was.Ran, was.Peers
 			if a.State != where.Ended {
 				a.Memory = was.Memory
 			}

@@ -172,7 +172,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 
 var labelText = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// Metrics is the view in Prometheus' text form, 0.0.4: by rank of at most mostRows, else by host.
+// Metrics is the view in Prometheus' text form, 0.0.4: by rank of at most mostRows, else by host, and by pair of ranks of the largest.
 func (v *View) Metrics() []byte {
 	var b bytes.Buffer
 	label := func(host, rank string) string {
@@ -217,6 +217,24 @@ func (v *View) Metrics() []byte {
 		fmt.Fprintf(&b, "# HELP argon_%s %s\n# TYPE argon_%s %s\n", m.name, m.help, m.name, m.kind)
 		for i := range all {
 			fmt.Fprintf(&b, "argon_%s{%s} %v\n", m.name, all[i].labels, m.of(&all[i].Row))
+		}
+	}
+	pairs := where.Pairs(v.Answers, mostRows)
+	for _, m := range []struct {
+		name, help string
+		of         func(*where.Peer) uint64
+	}{
+		{"peer_messages_total", "Messages from a rank to another one, and accesses.", func(p *where.Peer) uint64 { return p.Count }},
+		{"peer_bytes_total", "Bytes of these.", func(p *where.Peer) uint64 { return p.Bytes }},
+		{"peer_no_credit_total", "Tries to send that were refused for want of credit.", func(p *where.Peer) uint64 { return p.NoCredit }},
+	} {
+		if len(pairs) == 0 || len(v.Answers) < v.Size {
+			break
+		}
+		fmt.Fprintf(&b, "# HELP argon_%s %s\n# TYPE argon_%s counter\n", m.name, m.help, m.name)
+		for i := range pairs {
+			p := &pairs[i]
+			fmt.Fprintf(&b, "argon_%s{job_id=\"%s\",rank=\"%d\",peer=\"%d\"} %d\n", m.name, labelText.Replace(v.ID), p.From, p.Rank, m.of(&p.Peer))
 		}
 	}
 	var n [where.Ended + 1]int

@@ -90,9 +90,13 @@ func TestServer(t *testing.T) {
 				At          time.Duration
 				Total       Row
 				Hosts, Rows []Row
+				Pairs       []where.Pair
 			}
 			if err := json.Unmarshal([]byte(data), &got); !ok || err != nil {
 				t.Fatalf("event %q: %v", in.Text(), err)
+			}
+			if n := len(got.Pairs); n < 3 || got.Pairs[0].From != 3 || got.Pairs[0].Bytes != 2*got.Rows[3].Sent {
+				t.Fatalf("after %v the pairs are %+v", got.At, got.Pairs)
 			}
 			var sent, received, accesses uint64
 			for i, a := range fourRanks(int(got.At / time.Second)) {
@@ -108,7 +112,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	_, text := get(t, c, s, s.URL()+"report", "")
-	if !strings.Contains(text, "rank 0: barrier phase 3, at main.go:7 (gas.Node.Barrier) for 3s\n") {
+	if !strings.Contains(text, "rank 0: barrier phase 3, at main.go:7 (gas.Node.Barrier) for 3s; to rank 3: ") {
 		t.Errorf("the report is %q", text)
 	}
 	_, text = get(t, c, s, s.URL()+"metrics", "")
@@ -117,6 +121,9 @@ func TestServer(t *testing.T) {
 		if !regexp.MustCompile(`^(# (HELP|TYPE) argon_[a-z_]+ .+|argon_[a-z_]+\{([a-z_]+="[^"\n]*",?)+\} [0-9.e+]+)$`).MatchString(line) {
 			t.Errorf("line %q of the metrics", line)
 		}
+	}
+	if !strings.Contains(text, `argon_peer_no_credit_total{job_id="7.1",rank="0",peer="3"} 1`+"\n") || !regexp.MustCompile(`argon_peer_bytes_total\{job_id="7.1",rank="3",peer="0"\} \d+0\n`).MatchString(text) {
+		t.Errorf("of pairs the metrics have %q", text)
 	}
 	// A view may have been made for the streams meanwhile.
 	sent := regexp.MustCompile(`argon_messages_sent_total\{job_id="7.1",host="b",rank="3"\} (\d+)\n`).FindStringSubmatch(text)
@@ -199,22 +206,31 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestMetricsByHost: of many ranks there is a line for each host.
+// TestMetricsByHost: of many ranks there is a line for each host, and for each of the largest pairs.
 func TestMetricsByHost(t *testing.T) {
 	const size = 10_000
 	var f Feed
 	launcher(&f, Job{ID: "j", Size: size, Hosts: []Host{{"a", 0, size / 2}, {`b"`, size / 2, size / 2}}}, func(int) (all []where.Answer) {
 		for r := range size {
-			all = append(all, where.Answer{Rank: r, State: where.Runs, Text: fmt.Sprintf("runs %d", r), Sent: 3})
+			a := where.Answer{Rank: r, State: where.Runs, Text: fmt.Sprintf("runs %d", r), Sent: 3}
+			for to := range 5 {
+				a.Met(where.Peer{Rank: to, Bytes: uint64(r)})
+			}
+			all = append(all, a)
 		}
 		return all
 	})
 	v := f.Next(context.Background(), nil)
 	text := string(v.Metrics())
+	pairs := regexp.MustCompile(`(?m)^argon_peer_.*\n`)
+	if n := len(pairs.FindAllString(text, -1)); n != 3*mostRows || strings.Contains(text, `rank="9000"`) || !strings.Contains(text, `rank="9949"`) {
+		t.Errorf("%d lines of pairs: %.2000q", n, text)
+	}
+	text = pairs.ReplaceAllString(text, "")
 	if !strings.Contains(text, "argon_messages_sent_total{job_id=\"j\",host=\"b\\\"\"} 15000\n") || len(text) > 4000 {
 		t.Errorf("the metrics are %.2000q", text)
 	}
-	if n := len(v.JSON()); n > 4000 {
+	if n := len(v.JSON()); n > 4000+60*mostRows {
 		t.Errorf("a view of equal ranks has %d bytes", n)
 	}
 }

@@ -119,7 +119,7 @@ func (v *View) Rows(most int) (rows []Row) {
 	return rows
 }
 
-// mostRows is how many ranks, and hosts, the page shows one by one.
+// mostRows is how many ranks, hosts and pairs of ranks the page shows one by one.
 const mostRows = 256
 
 // JSON is the view as the page gets it, made once for all viewers.
@@ -133,7 +133,8 @@ func (v *View) JSON() []byte {
 			Total   Row           `json:"total"`
 			Hosts   []Row         `json:"hosts"`
 			Rows    []Row         `json:"rows"`
-		}{v.ID, v.Program, v.At, v.Total(), hosts[:min(len(hosts), mostRows)], v.Rows(mostRows)})
+			Pairs   []where.Pair  `json:"pairs"`
+		}{v.ID, v.Program, v.At, v.Total(), hosts[:min(len(hosts), mostRows)], v.Rows(mostRows), where.Pairs(v.Answers, mostRows)})
 	})
 	return v.json
 }

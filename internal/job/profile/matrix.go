@@ -3,7 +3,6 @@ package profile
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -11,10 +10,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/argon-go/argon/internal/job/where"
 )
 
 // Flow is what one rank has sent to another one, and accessed of it, as its endpoint has counted.
@@ -93,14 +93,11 @@ func Largest(ranks int, lists ...[]Flow) []Flow {
 			if list[i].From == list[i].To {
 				continue
 			}
-			at, _ := slices.BinarySearchFunc(top, &list[i], func(a Flow, b *Flow) int {
+			top = where.Insert(top, list[i], mostPairs, func(a, b *Flow) bool {
 				n, x := a.all()
 				k, y := b.all()
-				return cmp.Or(cmp.Compare(y, x), cmp.Compare(k, n), -1) // of equal ones the first stays first
+				return x > y || x == y && n > k
 			})
-			if at < mostPairs {
-				top = slices.Insert(top[:min(len(top), mostPairs-1)], at, list[i])
-			}
 		}
 	}
 	return top

@@ -65,11 +65,12 @@ type Answer struct {
 	Memory         int64         `json:"r,omitempty"` // that is resident, of the same
 	Open           int           `json:"p,omitempty"`
 	Counts         string        `json:"k,omitempty"` // for -v
+	Peers          []Peer        `json:"e,omitempty"` // the largest, see Met
 	Since          time.Duration `json:"-"`           // how long nothing of this has changed; 0: not known
 }
 
-// mostText bounds texts of an answer: a line that is written at once is not torn (PIPE_BUF, pipe(7)).
-const mostText, mostOthers = 400, 4
+// mostText bounds texts of an answer, and mostLine all of it: a line that is written at once is not torn (PIPE_BUF, pipe(7)).
+const mostText, mostOthers, mostLine = 400, 4, 4096
 
 // Encode is the answer as the line that a launcher reads.
 func (a *Answer) Encode() string {
@@ -84,7 +85,12 @@ func (a *Answer) Encode() string {
 	if err != nil { // strings and numbers
 		text = fmt.Appendf(nil, "%v", err)
 	}
-	return jobenv.WhereLine + strconv.Itoa(a.Rank) + jobenv.WhereWaits + string(text)
+	line := jobenv.WhereLine + strconv.Itoa(a.Rank) + jobenv.WhereWaits + string(text)
+	if len(line) >= mostLine && a.Peers != nil {
+		b.Peers = nil
+		return b.Encode()
+	}
+	return line
 }
 
 // Decode is the answer of rank that a line had after its number.

@@ -163,7 +163,7 @@ func waitsFor(ranks []int) string {
 
 // Report lays answers out: a line for each rank or, if that is more than most, a line for
 // all ranks whose answers differ in numbers only, with the answer of the first of them.
-// Counters are there with verbose.
+// Counters are there with verbose, and of each rank those of its largest peers, or of all ranks those of the largest pairs.
 func Report(all []Answer, most int, verbose bool) (lines []string) {
 	by := make(map[int]*Answer, len(all))
 	for i := range all {
@@ -182,6 +182,11 @@ func Report(all []Answer, most int, verbose bool) (lines []string) {
 		if verbose && a.Counts != "" {
 			s += "; " + a.Counts
 		}
+		for i := range a.Peers {
+			if p := &a.Peers[i]; verbose && len(all) <= most {
+				s += fmt.Sprintf("; to rank %d: %v", p.Rank, p)
+			}
+		}
 		return s
 	}
 	groups := Groups(all, most)
@@ -191,13 +196,19 @@ func Report(all []Answer, most int, verbose bool) (lines []string) {
 			for _, g := range groups[i:] {
 				rest += len(g)
 			}
-			return append(lines, fmt.Sprintf("and %d ranks more, in %d further places", rest, len(groups)-i))
+			lines = append(lines, fmt.Sprintf("and %d ranks more, in %d further places", rest, len(groups)-i))
+			break
 		}
 		s := line(&all[g[0]])
 		if len(g) > 1 {
 			s = fmt.Sprintf("ranks %s (%d), as %s", g.Spans(all), len(g), s)
 		}
 		lines = append(lines, s)
+	}
+	if verbose && len(all) > most {
+		for _, p := range Pairs(all, mostPeers) {
+			lines = append(lines, fmt.Sprintf("largest traffic: rank %d to %d: %v", p.From, p.Rank, &p.Peer))
+		}
 	}
 	return lines
 }

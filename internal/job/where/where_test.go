@@ -3,6 +3,7 @@ package where
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -45,6 +46,37 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// Largest peers are in reports of ranks one by one, and the largest pairs of all below those of many.
+func TestReportedPeers(t *testing.T) {
+	var all []Answer
+	for r := range 30 {
+		a := Answer{Rank: r, State: Runs, Text: "runs", Counts: "slept"}
+		for to := range r { // twice those of the same weight, of which the first come first
+			a.Met(Peer{Rank: to, Count: 1, Bytes: uint64(100*r + to/2)})
+		}
+		a.Met(Peer{Rank: r, Count: 1 << 60})
+		a.Met(Peer{Rank: 31})
+		if r == 1 {
+			a.Met(Peer{Rank: 2, NoCredit: 3})
+		}
+		all = append(all, a)
+	}
+	got := Report(all, 30, true)
+	if got[0] != "rank 0: runs; slept" || got[1] != "rank 1: runs; slept; to rank 0: 1 messages and accesses of 100 bytes; to rank 2: 0 messages and accesses of 0 bytes, no credit 3 times" ||
+		!regexp.MustCompile(`to rank 28: .*to rank 26: .* of 2913 bytes; to rank 27: .* of 2913 bytes; to rank 24: .*to rank 25: [^;]*$`).MatchString(got[29]) {
+		t.Errorf("it says %q", got)
+	}
+	if got := Report(all, 29, true); len(got) != 6 || strings.Contains(got[0], "to rank") || got[1] != "largest traffic: rank 29 to 28: 1 messages and accesses of 2914 bytes" {
+		t.Errorf("of many it says %q", got)
+	}
+	if got := Report(all, 30, false); strings.Contains(strings.Join(got, ""), "to rank") {
+		t.Errorf("unasked it says %q", got)
+	}
+	if got := Pairs(all, 7); len(got) != 7 || got[0].From != 29 || got[4].Rank != 25 || got[5].From != 28 || got[6].Rank != 27 {
+		t.Errorf("pairs are %+v", got)
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	for text, want := range map[string]string{
 		"barrier phase 2: waiting for rank 1 or a rank it waits for (round 1 of 2)":         "[1] false",
@@ -75,6 +107,12 @@ func TestEncode(t *testing.T) {
 	if b := Decode(3, text); b.State != Waits || b.Line != a.Line || b.Moves != 9 || b.Sent != 4 || !slices.Equal(b.Needs, a.Needs) {
 		t.Errorf("%q is %+v", line, b)
 	}
+	for to := range 5 {
+		a.Met(Peer{Rank: 1<<24 - 1 - to, Count: 1 << 60, Bytes: 1 << 60, NoCredit: 1 << 60})
+	}
+	if b := Decode(3, strings.TrimPrefix(a.Encode(), "argon: where rank 3 waits: ")); !slices.Equal(b.Peers, a.Peers) {
+		t.Errorf("%+v are %+v", a.Peers, b.Peers)
+	}
 	if b := Decode(3, "in barrier"); b.Text != "in barrier" || b.State != Unknown {
 		t.Errorf("text is %+v", b)
 	}
@@ -82,8 +120,8 @@ func TestEncode(t *testing.T) {
 	for range 9999 {
 		a.Others = append(a.Others, strings.Repeat("y", 9999))
 	}
-	if n := len(a.Encode()); n > 4096 {
-		t.Errorf("a long answer has %d bytes", n)
+	if line := a.Encode(); len(line) >= 4096 || len(Decode(3, strings.TrimPrefix(line, "argon: where rank 3 waits: ")).Needs) != 50 {
+		t.Errorf("a long answer has %d bytes", len(line))
 	}
 }
 
