@@ -210,6 +210,7 @@ type Stats struct {
 	Sent      [NumClasses]uint64 // messages committed
 	Received  [NumClasses]uint64 // messages given to the Receiver
 	NoCredit  uint64             // times Reserve answered NoCredit
+	Resent    uint64             // datagrams sent once more, since no acknowledgement came; by udp alone
 	Puts      uint64             // RMA puts that went through the endpoint, but not with Now
 	Gets      uint64
 	Atomics   uint64
@@ -226,7 +227,7 @@ type Stats struct {
 	Asked       uint64 // by a question to the owner: atomics, words, and what cannot be reached otherwise
 
 	// Peers are the ranks that the endpoint has had to do with, in order of ranks: what they
-	// count adds up to Sent, Received, NoCredit, Puts, Gets and Atomics. They are filled in only
+	// count adds up to Sent, Received, NoCredit, Resent, Puts, Gets and Atomics. They are filled in only
 	// if Peers is not nil when Stats is called, into its memory as far as that goes:
 	// Stats{Peers: []PeerStats{}} asks for them. All other values of Stats are overwritten.
 	Peers []PeerStats

@@ -16,6 +16,7 @@ type PeerStats struct {
 	SentBytes     uint64             // payloads of Sent, those put into its segment among them
 	ReceivedBytes uint64             // payloads of Received
 	NoCredit      uint64             // tries to send to it that were refused for want of credit
+	Resent        uint64             // datagrams sent to it once more, as Stats has them
 	// Accesses to its memory that went through the endpoint, as Stats has them. Loads and stores
 	// of a View are not counted, nor is an access with Now; one that is refused may be.
 	Puts, Gets, Atomics uint64
@@ -31,6 +32,7 @@ func (p *PeerStats) Add(o *PeerStats) {
 	p.SentBytes += o.SentBytes
 	p.ReceivedBytes += o.ReceivedBytes
 	p.NoCredit += o.NoCredit
+	p.Resent += o.Resent
 	p.Puts += o.Puts
 	p.Gets += o.Gets
 	p.Atomics += o.Atomics
@@ -45,6 +47,7 @@ func (s *Stats) Count(p *PeerStats) {
 		s.Received[c] += p.Received[c]
 	}
 	s.NoCredit += p.NoCredit
+	s.Resent += p.Resent
 	s.Puts += p.Puts
 	s.Gets += p.Gets
 	s.Atomics += p.Atomics

@@ -60,7 +60,7 @@ func flowsOf(n *Node) []profile.Flow {
 		p := &s.Peers[i]
 		f := profile.Flow{
 			From: n.rank, To: p.Rank, Requests: p.Sent[conduits.Request], Replies: p.Sent[conduits.Reply], Bytes: p.SentBytes,
-			Puts: p.Puts, PutBytes: p.PutBytes, Gets: p.Gets, GetBytes: p.GetBytes, Atomics: p.Atomics, NoCredit: p.NoCredit,
+			Puts: p.Puts, PutBytes: p.PutBytes, Gets: p.Gets, GetBytes: p.GetBytes, Atomics: p.Atomics, NoCredit: p.NoCredit, Resent: p.Resent,
 		}
 		if f != (profile.Flow{From: f.From, To: f.To}) {
 			list = append(list, f)

@@ -305,7 +305,7 @@ func (r *run) count(a *where.Answer, ep conduits.Endpoint, rank Rank, peers bool
 	for i := range s.Peers {
 		p := &s.Peers[i]
 		n := p.Sent[conduits.Request] + p.Sent[conduits.Reply] + p.Puts + p.Gets + p.Atomics
-		a.Met(where.Peer{Rank: p.Rank, Count: n, Bytes: p.SentBytes + p.PutBytes + p.GetBytes, NoCredit: p.NoCredit})
+		a.Met(where.Peer{Rank: p.Rank, Count: n, Bytes: p.SentBytes + p.PutBytes + p.GetBytes, NoCredit: p.NoCredit, Resent: p.Resent})
 	}
 	for c := range s.Sent {
 		a.Sent, a.Received = a.Sent+s.Sent[c], a.Received+s.Received[c]

@@ -287,7 +287,7 @@ func (s *still) Stats(to *conduits.Stats) {
 	*to = conduits.Stats{Peers: to.Peers[:0]}
 	for i := range 20 {
 		n := uint64(i)
-		to.Count(&conduits.PeerStats{Rank: i, Sent: [conduits.NumClasses]uint64{n, 2 * n}, SentBytes: 3 * n, Puts: 4 * n, PutBytes: 5 * n, Gets: 6 * n, GetBytes: 7 * n, Atomics: 8 * n, NoCredit: 9 * n})
+		to.Count(&conduits.PeerStats{Rank: i, Sent: [conduits.NumClasses]uint64{n, 2 * n}, SentBytes: 3 * n, Puts: 4 * n, PutBytes: 5 * n, Gets: 6 * n, GetBytes: 7 * n, Atomics: 8 * n, NoCredit: 9 * n, Resent: 10 * n})
 	}
 }
 
@@ -297,7 +297,7 @@ func TestPeers(t *testing.T) {
 	var want []where.Peer
 	for _, i := range []int{19, 17, 16, 15, 14} {
 		n := uint64(i)
-		want = append(want, where.Peer{Rank: i, Count: 21 * n, Bytes: 15 * n, NoCredit: 9 * n})
+		want = append(want, where.Peer{Rank: i, Count: 21 * n, Bytes: 15 * n, NoCredit: 9 * n, Resent: 10 * n})
 	}
 	if a := r.answers(true)[0]; !slices.Equal(a.Peers, want) {
 		t.Errorf("its peers are %+v", a.Peers)

@@ -149,6 +149,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		s.Received[c] += f.Received[c]
 	}
 	s.NoCredit += f.NoCredit
+	s.Resent += f.Resent
 	s.Puts += f.Puts
 	s.Gets += f.Gets
 	s.Atomics += f.Atomics

@@ -11,8 +11,10 @@ import (
 )
 
 // TestCrowd: what goroutines of a rank send at once, which wait for credit together, some for long and some for one message,
-// and give some back, arrives once, whatever is lost; and none waits for credit that there is.
+// and give some back, arrives once, whatever is lost; and none waits for credit that there is. What
+// is sent again is counted of the rank that it goes to.
 func TestCrowd(t *testing.T) {
+	resent := uint64(0)
 	for seed := range uint64(6) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		counts := make([]int, 2+rnd.IntN(8))
@@ -37,6 +39,11 @@ func TestCrowd(t *testing.T) {
 					})
 				}
 				wg.Wait()
+				st := conduits.Stats{Peers: []conduits.PeerStats{}}
+				if ep.Stats(&st); len(st.Peers) != 1 || st.Peers[0].Rank != 1 || st.Peers[0].Resent != st.Resent {
+					t.Errorf("statistics are %+v", st)
+				}
+				resent += st.Resent
 				stop(ep, s)
 			}, func(ep *Endpoint, s *speaker) {
 				s.each = func(m *conduits.Message) { got[m.Words[0]][m.Words[1]]++ }
@@ -58,6 +65,9 @@ func TestCrowd(t *testing.T) {
 				}
 			}
 		})
+	}
+	if resent == 0 {
+		t.Error("nothing was sent again")
 	}
 }
 

@@ -165,6 +165,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	defer e.mu.Unlock()
 	x := e.eng.Stats()
 	e.owned.Fill(s, e.rank)
+	e.eng.Again(func(rank int, n uint64) { s.Count(&conduits.PeerStats{Rank: rank, Resent: n}) })
 	e.tally.Fill(s)
 	s.PeersUsed, s.Refused, s.Faults = x.Peers, e.Refused().Total(), x.Unheard+e.loop.unheard
 	if e.loop.used {

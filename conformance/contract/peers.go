@@ -22,7 +22,7 @@ func addsUp(p *Peer) conduits.Stats {
 		}
 		sum.Add(q)
 	}
-	if sum.Sent != s.Sent || sum.Received != s.Received || sum.NoCredit != s.NoCredit || sum.Puts != s.Puts || sum.Gets != s.Gets || sum.Atomics != s.Atomics {
+	if sum.Sent != s.Sent || sum.Received != s.Received || sum.NoCredit != s.NoCredit || sum.Resent != s.Resent || sum.Puts != s.Puts || sum.Gets != s.Gets || sum.Atomics != s.Atomics {
 		p.Fatalf("statistics: the peers add up to %+v, and the totals are %+v", sum, s)
 	}
 	return s
@@ -118,7 +118,8 @@ func checkPeers(c *Case) {
 			from := &did[i][p.Rank]
 			q.Received, q.ReceivedBytes = from.Sent, from.SentBytes
 			refused, counted = refused+q.NoCredit, counted+have.NoCredit
-			if q.NoCredit = have.NoCredit; have != q {
+			q.NoCredit, q.Resent = have.NoCredit, have.Resent
+			if have != q {
 				p.Fatalf("statistics of rank %d: %+v; really %+v", i, have, q)
 			}
 		}

@@ -342,14 +342,12 @@ func (p *peer) wait() time.Duration {
 	return least - p.base
 }
 
-// queued reports whether datagrams seem to wait in a queue of the path. The shortest
+// delayed reports whether datagrams seem to wait in a queue of the path, for more than least. The shortest
 // round trip is remembered for ever, since others may keep a queue from ever being
 // empty, and what is lost is then more than seems. If the path becomes a longer one
 // all losses are congestion, as they are for TCP, until there is persistent
 // congestion (RFC 9002, 5.2).
-func (e *Engine) queued(p *peer) bool {
-	return p.wait() > max(p.base/queuePart, e.c.Granularity)
-}
+func (p *peer) delayed(least time.Duration) bool { return p.wait() > max(p.base/queuePart, least) }
 
 // grow follows an acknowledgement, before which so much was under way, and of which
 // count datagrams are.
@@ -553,7 +551,7 @@ func (e *Engine) congested(p *peer, l *losses) bool {
 	switch {
 	case p.lossy > 0:
 		return p.lossy == 1
-	case !e.queued(p):
+	case !p.delayed(e.c.Granularity):
 		e.stray(p, l)
 		return false
 	}

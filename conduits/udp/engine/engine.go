@@ -109,6 +109,8 @@ type peer struct {
 	row  int // datagrams that it may still have in this row
 	ops  int // gets and atomics on the way
 
+	again uint64 // datagrams sent again
+
 	push     bool // small messages do not wait
 	waits    bool // in Engine.waits
 	queued   bool // in the ready list
@@ -184,6 +186,15 @@ func (e *Engine) Stats() Stats {
 		}
 	}
 	return s
+}
+
+// Again calls f with how many datagrams have been sent again, for each number of a peer to which some have.
+func (e *Engine) Again(f func(rank int, n uint64)) {
+	for _, p := range e.peers {
+		if p.again > 0 {
+			f(p.rank, p.again)
+		}
+	}
 }
 
 // find returns the state for the peer of that number, or nil.

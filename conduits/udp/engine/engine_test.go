@@ -295,6 +295,15 @@ func TestModel(t *testing.T) {
 		for _, nd := range j.nodes {
 			s := nd.Stats()
 			sum.Again += s.Again
+			nd.Again(func(rank int, n uint64) {
+				if rank >= len(j.nodes) {
+					t.Errorf("seed %d: rank %d has sent to rank %d again", seed, nd.rank, rank)
+				}
+				s.Again -= n
+			})
+			if s.Again != 0 {
+				t.Errorf("seed %d: rank %d has sent %d datagrams again, and to no peer", seed, nd.rank, s.Again)
+			}
 			sum.Twice += s.Twice
 			sum.Malformed += s.Malformed
 			sum.Timeouts += s.Timeouts

@@ -185,6 +185,7 @@ func (e *Engine) pick(p *peer, f *flow) *pkt {
 		f.lost.remove(k)
 		k.lost = false
 		e.stats.Again++
+		p.again++
 		return e.fit(p, f, k)
 	}
 	var k *pkt

@@ -36,7 +36,7 @@ func fourRanks(second int) (all []where.Answer) {
 			Rank: r, State: where.Waits, Text: "barrier phase 3", Line: "main.go:7", Call: "gas.Node.Barrier", Since: 3 * time.Second,
 			Sent: n, Received: n + 1, Accesses: n + 2, Moves: 3*n + 3, Ran: time.Duration(second) * time.Second / 2, Memory: 1 << 20,
 		}
-		a.Met(where.Peer{Rank: 3 - r, Count: n, Bytes: 2 * n, NoCredit: 1})
+		a.Met(where.Peer{Rank: 3 - r, Count: n, Bytes: 2 * n, NoCredit: 1, Resent: 2})
 		if r == 2 && second > 1 {
 			a = where.Answer{Rank: 2, Text: "does not answer"}
 		}
@@ -86,7 +86,7 @@ rank 2          unknown       0      0      0  0.00  1.05M         does not answ
 		t.Errorf("as text it is\n%s", got)
 	}
 	pairs := fmt.Sprint(where.Pairs(v.Answers, 9))
-	if want := "[{3 {0 80 160 1}} {1 {2 40 80 1}} {2 {1 30 60 1}} {0 {3 20 40 1}}]"; pairs != want {
+	if want := "[{3 {0 80 160 1 2}} {1 {2 40 80 1 2}} {2 {1 30 60 1 2}} {0 {3 20 40 1 2}}]"; pairs != want {
 		t.Errorf("pairs are %s, want %s", pairs, want)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

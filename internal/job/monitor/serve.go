@@ -227,6 +227,7 @@ func (v *View) Metrics() []byte {
 		{"peer_messages_total", "Messages from a rank to another one, and accesses.", func(p *where.Peer) uint64 { return p.Count }},
 		{"peer_bytes_total", "Bytes of these.", func(p *where.Peer) uint64 { return p.Bytes }},
 		{"peer_no_credit_total", "Tries to send that were refused for want of credit.", func(p *where.Peer) uint64 { return p.NoCredit }},
+		{"peer_datagrams_resent_total", "Datagrams sent once more.", func(p *where.Peer) uint64 { return p.Resent }},
 	} {
 		if len(pairs) == 0 || len(v.Answers) < v.Size {
 			break

@@ -122,7 +122,7 @@ func TestServer(t *testing.T) {
 			t.Errorf("line %q of the metrics", line)
 		}
 	}
-	if !strings.Contains(text, `argon_peer_no_credit_total{job_id="7.1",rank="0",peer="3"} 1`+"\n") || !regexp.MustCompile(`argon_peer_bytes_total\{job_id="7.1",rank="3",peer="0"\} \d+0\n`).MatchString(text) {
+	if !strings.Contains(text, `argon_peer_no_credit_total{job_id="7.1",rank="0",peer="3"} 1`+"\n") || !strings.Contains(text, `argon_peer_datagrams_resent_total{job_id="7.1",rank="0",peer="3"} 2`+"\n") || !regexp.MustCompile(`argon_peer_bytes_total\{job_id="7.1",rank="3",peer="0"\} \d+0\n`).MatchString(text) {
 		t.Errorf("of pairs the metrics have %q", text)
 	}
 	// A view may have been made for the streams meanwhile.
@@ -223,7 +223,7 @@ func TestMetricsByHost(t *testing.T) {
 	v := f.Next(context.Background(), nil)
 	text := string(v.Metrics())
 	pairs := regexp.MustCompile(`(?m)^argon_peer_.*\n`)
-	if n := len(pairs.FindAllString(text, -1)); n != 3*mostRows || strings.Contains(text, `rank="9000"`) || !strings.Contains(text, `rank="9949"`) {
+	if n := len(pairs.FindAllString(text, -1)); n != 4*mostRows || strings.Contains(text, `rank="9000"`) || !strings.Contains(text, `rank="9949"`) {
 		t.Errorf("%d lines of pairs: %.2000q", n, text)
 	}
 	text = pairs.ReplaceAllString(text, "")

@@ -30,6 +30,7 @@ type Flow struct {
 	GetBytes uint64 `json:"get_bytes"` // which went from To to From
 	Atomics  uint64 `json:"atomics"`
 	NoCredit uint64 `json:"no_credit"` // tries to send that were refused for want of credit
+	Resent   uint64 `json:"resent"`    // datagrams sent once more
 }
 
 // all is how many messages and accesses f has, and their bytes.
@@ -48,6 +49,7 @@ func (f *Flow) add(o *Flow) {
 	f.GetBytes += o.GetBytes
 	f.Atomics += o.Atomics
 	f.NoCredit += o.NoCredit
+	f.Resent += o.Resent
 }
 
 // Matrix is the traffic between the ranks of a job. Table wants Flows to groups of ranks only, as
@@ -120,8 +122,8 @@ func (m *Matrix) Table(w io.Writer, prefix string) error {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%straffic of %s: %d requests and %d replies with %s, %d puts of %s, %d gets of %s, %d atomics; no credit %d times\n", prefix, plural(m.Ranks, "rank"),
-		total.Requests, total.Replies, amount(total.Bytes), total.Puts, amount(total.PutBytes), total.Gets, amount(total.GetBytes), total.Atomics, total.NoCredit)
+	fmt.Fprintf(&b, "%straffic of %s: %d requests and %d replies with %s, %d puts of %s, %d gets of %s, %d atomics; no credit %d times, %d datagrams again\n", prefix, plural(m.Ranks, "rank"),
+		total.Requests, total.Replies, amount(total.Bytes), total.Puts, amount(total.PutBytes), total.Gets, amount(total.GetBytes), total.Atomics, total.NoCredit, total.Resent)
 	name := func(g int) string {
 		if first, last := g*each, min((g+1)*each, m.Ranks)-1; last > first {
 			return fmt.Sprintf("%d-%d", first, last)
@@ -196,13 +198,13 @@ func (m *Matrix) writeJSON(w io.Writer) error {
 // writeCSV writes a line of names and one of each flow.
 func (m *Matrix) writeCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	row := []string{"from", "to", "requests", "replies", "bytes", "puts", "put_bytes", "gets", "get_bytes", "atomics", "no_credit"}
+	row := []string{"from", "to", "requests", "replies", "bytes", "puts", "put_bytes", "gets", "get_bytes", "atomics", "no_credit", "resent"}
 	c.Write(row) // which keeps an error
 	for _, list := range m.Flows {
 		for i := range list {
 			f := &list[i]
 			row[0], row[1] = strconv.Itoa(f.From), strconv.Itoa(f.To)
-			for i, v := range [...]uint64{f.Requests, f.Replies, f.Bytes, f.Puts, f.PutBytes, f.Gets, f.GetBytes, f.Atomics, f.NoCredit} {
+			for i, v := range [...]uint64{f.Requests, f.Replies, f.Bytes, f.Puts, f.PutBytes, f.Gets, f.GetBytes, f.Atomics, f.NoCredit, f.Resent} {
 				row[2+i] = strconv.FormatUint(v, 10)
 			}
 			c.Write(row)

@@ -14,14 +14,14 @@ import (
 func TestMatrix(t *testing.T) {
 	m := Matrix{Ranks: 3}
 	for rank := range 3 {
-		list := []Flow{{From: rank, To: (rank + 1) % 3, Requests: 3, Bytes: 1500, Puts: 2, PutBytes: uint64(rank), NoCredit: 1}}
+		list := []Flow{{From: rank, To: (rank + 1) % 3, Requests: 3, Bytes: 1500, Puts: 2, PutBytes: uint64(rank), NoCredit: 1, Resent: 2}}
 		m.Flows, m.Pairs = append(m.Flows, Sums(3, list)), append(m.Pairs, Largest(3, list))
 	}
 	var b bytes.Buffer
 	if err := m.Table(&b, "argon: "); err != nil {
 		t.Fatal(err)
 	}
-	want := `argon: traffic of 3 ranks: 9 requests and 0 replies with 4.5k bytes, 6 puts of 3 bytes, 0 gets of 0 bytes, 0 atomics; no credit 3 times
+	want := `argon: traffic of 3 ranks: 9 requests and 0 replies with 4.5k bytes, 6 puts of 3 bytes, 0 gets of 0 bytes, 0 atomics; no credit 3 times, 6 datagrams again
 argon:   from, to       0       1       2
 argon:          0       -  1.5k/5       -
 argon:          1       -       -  1.5k/5
@@ -58,7 +58,7 @@ argon:          2  1.5k/5       -       -
 			Flows []Flow
 		}
 		if name == "m.csv" {
-			if !strings.Contains(string(text), "\n0,65535,0,0,0,0,0,1,1099511627776,0,0\n5000,5000,0,0,0,0,0,0,0,7,0\n") {
+			if !strings.Contains(string(text), "\n0,65535,0,0,0,0,0,1,1099511627776,0,0,0\n5000,5000,0,0,0,0,0,0,0,7,0,0\n") {
 				t.Errorf("%s", text)
 			}
 		} else if err := json.Unmarshal(text, &again); err != nil || again.Ranks != m.Ranks || len(again.Flows) != 2 || again.Flows[0] != first || strings.Count(string(text), "\n") != 4 {
@@ -74,7 +74,7 @@ func TestSumsOfFlows(t *testing.T) {
 	var list []Flow
 	want := make([]Flow, 16)
 	for to := range ranks {
-		f := Flow{From: 7, To: to, Requests: uint64(to), Replies: 2, Bytes: uint64(to * 37 % ranks), Puts: 3, PutBytes: 1, Gets: 4, GetBytes: 2, Atomics: 5, NoCredit: 6}
+		f := Flow{From: 7, To: to, Requests: uint64(to), Replies: 2, Bytes: uint64(to * 37 % ranks), Puts: 3, PutBytes: 1, Gets: 4, GetBytes: 2, Atomics: 5, NoCredit: 6, Resent: 7}
 		list = append(list, f)
 		w := &want[to/10]
 		w.From, w.To = 7, to/10*10

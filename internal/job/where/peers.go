@@ -12,6 +12,7 @@ type Peer struct {
 	Count    uint64 `json:"count"` // messages and accesses by the transport
 	Bytes    uint64 `json:"bytes"` // of both
 	NoCredit uint64 `json:"noCredit,omitempty"`
+	Resent   uint64 `json:"resent,omitempty"` // datagrams
 }
 
 // mostPeers is how many peers an answer has, and how many pairs a report that puts ranks together.
@@ -25,6 +26,9 @@ func (p *Peer) String() string {
 	s := fmt.Sprintf("%d messages and accesses of %d bytes", p.Count, p.Bytes)
 	if p.NoCredit > 0 {
 		s += fmt.Sprintf(", no credit %d times", p.NoCredit)
+	}
+	if p.Resent > 0 {
+		s += fmt.Sprintf(", %d datagrams again", p.Resent)
 	}
 	return s
 }

@@ -57,12 +57,12 @@ func TestReportedPeers(t *testing.T) {
 		a.Met(Peer{Rank: r, Count: 1 << 60})
 		a.Met(Peer{Rank: 31})
 		if r == 1 {
-			a.Met(Peer{Rank: 2, NoCredit: 3})
+			a.Met(Peer{Rank: 2, NoCredit: 3, Resent: 4})
 		}
 		all = append(all, a)
 	}
 	got := Report(all, 30, true)
-	if got[0] != "rank 0: runs; slept" || got[1] != "rank 1: runs; slept; to rank 0: 1 messages and accesses of 100 bytes; to rank 2: 0 messages and accesses of 0 bytes, no credit 3 times" ||
+	if got[0] != "rank 0: runs; slept" || got[1] != "rank 1: runs; slept; to rank 0: 1 messages and accesses of 100 bytes; to rank 2: 0 messages and accesses of 0 bytes, no credit 3 times, 4 datagrams again" ||
 		!regexp.MustCompile(`to rank 28: .*to rank 26: .* of 2913 bytes; to rank 27: .* of 2913 bytes; to rank 24: .*to rank 25: [^;]*$`).MatchString(got[29]) {
 		t.Errorf("it says %q", got)
 	}
