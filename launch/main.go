@@ -62,12 +62,14 @@ func Main() {
 		fmt.Fprintln(os.Stderr, "gasrun:", err)
 		os.Exit(jobenv.StatusFailed)
 	}
-	if len(os.Args) > 1 && os.Args[1] == "status" {
-		if err := status(os.Args[2:]); err != nil {
-			launch.Report(os.Stderr, err)
-			os.Exit(jobenv.StatusUsage)
+	for name, do := range map[string]func(args []string) error{"status": status, "monitor": showRecorded} {
+		if len(os.Args) > 1 && os.Args[1] == name {
+			if err := do(os.Args[2:]); err != nil {
+				launch.Report(os.Stderr, err)
+				os.Exit(jobenv.StatusUsage)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(run(os.Args[1:]))
 }
@@ -99,6 +101,7 @@ type options struct {
 func usage(w io.Writer) {
 	fmt.Fprint(w, `usage: gasrun [flags] [--] PROGRAM|PACKAGE [ARGS]
        gasrun status [JOB]
+       gasrun monitor FILE [HOST:PORT]
 
 Runs PROGRAM, or builds and runs the main package PACKAGE (a directory, an
 import path, or a .go file), as a job of several ranks on this host or others.
@@ -157,6 +160,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   output on a terminal, else as lines of standard error
   -monitor[=HOST:PORT]  show the same on a page, whose address is printed, and as /metrics for
                   Prometheus; other hosts than this need the token in that address
+  -monitor-record FILE  write to FILE what the page would show, a line for each view: once a second,
+                  then less often; gasrun monitor FILE shows it, during the job or later
   -profile[=HOW]  say at the end where the time of the ranks went, by line of the program;
                   HOW is a list: peers, sizes, labels, json=FILE, and traffic or traffic=FILE:
                   how much each rank sent to each other one (default ARGON_PROFILE)
@@ -358,7 +363,7 @@ func parse(args []string) (options, error) {
 		}
 	}
 	for _, f := range []struct{ name, value string }{
-		{"iface", o.Iface}, {"output-dir", o.OutputDir}, {"tmpdir", o.TempDir}, {"wdir", o.Dir}, {"provider", o.fabric.name},
+		{"monitor-record", o.view.record}, {"iface", o.Iface}, {"output-dir", o.OutputDir}, {"tmpdir", o.TempDir}, {"wdir", o.Dir}, {"provider", o.fabric.name},
 	} {
 		if given[f.name] && f.value == "" {
 			return o, fmt.Errorf("-%s: the name is empty", f.name)

@@ -714,6 +714,57 @@ func TestTop(t *testing.T) {
 	await(t, cmd, &bytes.Buffer{}, bytes.NewBufferString(rest)).want(t, 130, "gasrun: ended by SIGINT")
 }
 
+// -monitor-record writes what ranks do as it is seen, with their peers, until Ctrl-C; of a file that takes nothing it tells, and the
+// job goes on.
+func TestMonitorRecord(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gasrun(t, "-monitor-record", name, program(t), "good").want(t, 2, "-monitor-record") // no process reads it
+	pipe, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	open, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0) // until gasrun has, so that it has no end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	cmd, _ := command(t, "-monitor-record", name, "-stall", "0", "-hosts", "localhost:2,localhost:1", program(t), "wait")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(pipe)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatalf("read %q, %v", line, err)
+		}
+		if regexp.MustCompile(`^\{"view":.*"state":"waits 2, goes on 1".*"pairs":\[\{"from":\d,"to":\d,"count":[1-9].*"report":".*; to rank \d: [1-9]`).MatchString(line) {
+			break
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	open.Close()
+	rest, err := io.ReadAll(in)
+	await(t, cmd, &bytes.Buffer{}, &stderr).want(t, 130, "gasrun: ended by SIGINT", "recorded in "+name)
+	if err != nil || len(rest) > 0 && rest[len(rest)-1] != '\n' {
+		t.Errorf("the recording ends with %q, %v", rest, err)
+	}
+
+	gasrun(t, "-monitor-record", "/dev/full", program(t), "good").want(t, 0, "no space left")
+	gasrun(t, "-monitor-record", "", program(t), "good").want(t, 2, "the name is empty")
+	gasrun(t, "monitor").want(t, 2, "usage: gasrun monitor FILE")
+	gasrun(t, "monitor", name+"2").want(t, 2, name+"2")
+}
+
 func TestSecondInterruptKills(t *testing.T) {
 	cmd, rest, stderr := script(t, 2, "trap 'echo again' INT; echo ready; while :; do sleep 0.01; done", "-kill-grace", "1h")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {

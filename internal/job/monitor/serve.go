@@ -41,11 +41,11 @@ var policy = func() string {
 		"script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }()
 
-// A Server shows the views of a feed to browsers and to Prometheus.
+// A Server shows the views of a feed, to Prometheus too, or of a recording to browsers.
 type Server struct {
-	feed   *Feed
 	token  string // that requests must have; "": they must be for an address of the loopback interface
 	url    string
+	file   *os.File // that is replayed, or nil
 	http   http.Server
 	served chan struct{}
 }
@@ -53,11 +53,17 @@ type Server struct {
 // Serve listens at address, HOST:PORT, and serves f until Close. Where others than this host reach it, requests need a
 // token, which URL has.
 func Serve(address string, f *Feed) (*Server, error) {
+	s := shown{f}
+	return serve(address, map[string]http.HandlerFunc{"GET /events": s.events, "GET /report": s.report, "GET /metrics": s.metrics})
+}
+
+// serve begins to serve the page, and what else it asks for.
+func serve(address string, routes map[string]http.HandlerFunc) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, errs.Resource("monitor: cannot listen at %s: %v (-monitor)", address, err)
 	}
-	s := &Server{feed: f, served: make(chan struct{})}
+	s := &Server{served: make(chan struct{})}
 	at := l.Addr().(*net.TCPAddr)
 	host := at.IP.String()
 	if name, _, _ := net.SplitHostPort(address); at.IP.IsUnspecified() {
@@ -75,9 +81,9 @@ func Serve(address string, f *Feed) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.page)
-	mux.HandleFunc("GET /events", s.events)
-	mux.HandleFunc("GET /report", s.report)
-	mux.HandleFunc("GET /metrics", s.metrics)
+	for path, f := range routes {
+		mux.HandleFunc(path, f)
+	}
 	s.http = http.Server{Handler: s.guard(mux), ReadHeaderTimeout: writeLimit, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	go func() {
 		defer close(s.served)
@@ -97,6 +103,9 @@ func (s *Server) Close() {
 		s.http.Close()
 	}
 	<-s.served
+	if s.file != nil {
+		s.file.Close()
+	}
 }
 
 // guard refuses requests without the token. Without one, those are refused whose Host is not this one's: a page
@@ -133,8 +142,11 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(page)
 }
 
+// shown is a feed that is served.
+type shown struct{ feed *Feed }
+
 // events sends views as long as they are taken, as server-sent events.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+func (s shown) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	c := http.NewResponseController(w)
 	for v := s.feed.Next(r.Context(), nil); v != nil; v = s.feed.Next(r.Context(), v) {
@@ -147,7 +159,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // view is one for a request that gets no more; nil if the job has ended, which the request has been told.
-func (s *Server) view(w http.ResponseWriter, r *http.Request, kind string) *View {
+func (s shown) view(w http.ResponseWriter, r *http.Request, kind string) *View {
 	v := s.feed.Next(r.Context(), nil)
 	if v == nil {
 		http.Error(w, "the job has ended", http.StatusServiceUnavailable)
@@ -158,13 +170,13 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request, kind string) *View
 	return v
 }
 
-func (s *Server) report(w http.ResponseWriter, r *http.Request) {
+func (s shown) report(w http.ResponseWriter, r *http.Request) {
 	if v := s.view(w, r, "text/plain; charset=utf-8"); v != nil {
 		_, _ = io.WriteString(w, v.Report())
 	}
 }
 
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+func (s shown) metrics(w http.ResponseWriter, r *http.Request) {
 	if v := s.view(w, r, "text/plain; version=0.0.4; charset=utf-8"); v != nil {
 		_, _ = w.Write(v.Metrics())
 	}
