@@ -79,6 +79,10 @@ static void every(unsigned n, size_t m) {
   add(i);
   EACH(j = 9, j < zero, j++, &runs[j]) add(1);
   add(j);
+  int s;
+  EACH(s = minus, (unsigned)s < (long)n, s++, s) add(1);
+  EACH(s = minus, (unsigned)s < (long)n, s++, &cyclic[s + 3]) cyclic[s + 3]++;
+  add(s);
   EACH(long k = 1L << 40, k < (1L << 40) + n, k++, &runs[k - (1L << 40)]) runs[k - (1L << 40)] ^= 5;
   EACH(int k = 3, k < n, k++, &runs[k - 1]) runs[k - 1] ^= k;
   EACH(unsigned i = TOP, i < UINT_MAX, i++, &runs[i + 25]) runs[i + 25] += rows[1][i + 26];
@@ -109,6 +113,8 @@ static void wrapped(unsigned from) {
 static void odd(unsigned none, unsigned few, unsigned last, size_t zero, size_t big, size_t eight, long many, long less, int minus) {
   size_t i;
   unsigned k, steps = 0;
+  for (int s = minus; (unsigned)s < (long)few; s++)
+    u[0][s + 5] += here[s + 5] + 7;
   for (i = big; i < eight; i++)
     u[0][i] = 1;
   add(i);

@@ -29,6 +29,9 @@ func (o Options) Forall(n *front.Node) (*Local, bool) {
 // array or a row of one that has as many blocks on each thread.
 func (o Options) affine(n *front.Node) (*Local, bool) {
 	i, ok := Counter(n)
+	Walk(n.L, func(b *front.Node) { // the bound says what i is afterwards, too
+		ok = ok && (b.Op != front.Var || b.Sym == i || !changes(n.R, b.Sym))
+	})
 	if !ok {
 		return nil, false
 	}

@@ -174,7 +174,11 @@ func byOne(n *front.Node, i *front.Sym) bool {
 	} else if c.Op != front.IncDec || c.I != 1 {
 		return false
 	}
-	return is(c.L, i) && !changes(n.R, i) && (!i.Type.Unsigned && !n.L.L.Type.Unsigned || natural(n, i))
+	unsigned := i.Type.Unsigned
+	for x := n.L.L; x.Op == front.Cast; x = x.L { // (unsigned)i < n, where n may be a long
+		unsigned = unsigned || x.Type.Unsigned
+	}
+	return is(c.L, i) && !changes(n.R, i) && (!unsigned || natural(n, i))
 }
 
 // natural reports whether a loop, whose variable i or whose comparison is unsigned, counts in natural numbers below 2^63 that i does
