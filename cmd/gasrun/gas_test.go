@@ -263,8 +263,8 @@ func TestFreeze(t *testing.T) {
 		runtime.Gosched()
 	}
 	// The others wait for it: all ranks are there still.
-	for len(jobOf(cmd)) != 3 { // one amid exec has no environment
-		runtime.Gosched()
+	if pids := jobOf(cmd); len(pids) != 3 {
+		t.Errorf("processes %v of the job, want 3", pids)
 	}
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/job/jobenv"
-	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -225,7 +224,7 @@ func TestHostsSlowReader(t *testing.T) {
 	if err := os.WriteFile(fifoOf(cmd), []byte("go\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	for len(ofJob(cmd)) > 0 { // the ranks end while no process reads
+	for len(jobOf(cmd)) > 0 { // the ranks end while no process reads
 		runtime.Gosched()
 	}
 	go io.Copy(io.Discard, r)
@@ -249,16 +248,6 @@ func fifoOf(cmd *exec.Cmd) string {
 	_, name, _ := strings.Cut(last, "<")
 	name, _, _ = strings.Cut(name, ";")
 	return name
-}
-
-// ofJob lists the processes of cmd's ranks.
-func ofJob(cmd *exec.Cmd) (pids []int) {
-	for pid, id := range launch.JobProcesses() {
-		if strings.HasPrefix(id, fmt.Sprintf("%d.", cmd.Process.Pid)) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 func TestHostsBadInput(t *testing.T) {
@@ -498,7 +487,7 @@ func deputies(t *testing.T, cmd *exec.Cmd) (pids []int) {
 	t.Helper()
 	byHost := map[string]int{}
 	hosts := 0
-	for _, pid := range ofJob(cmd) {
+	for _, pid := range jobOf(cmd) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err != nil {
 			continue
@@ -565,7 +554,7 @@ func TestHostsRankKilled(t *testing.T) {
 				t.Parallel()
 				cmd, _, stderr := start(t, 4, append(hosts, "-conduit", conduit, "-kill-grace", "1h", program(t), "wait")...)
 				var victim int
-				for _, pid := range ofJob(cmd) {
+				for _, pid := range jobOf(cmd) {
 					if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); bytes.Contains(b, []byte("ARGON_RANK=3\x00")) {
 						victim = pid
 					}
@@ -763,7 +752,7 @@ func TestHostsStopAndContinue(t *testing.T) {
 	cmd, r, stderr := start(t, 4, "-hosts", "localhost:2,localhost:2", "sh", "-c",
 		`trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 1000 & wait $!; done`)
 	all := family(cmd)
-	ranks := ofJob(cmd)
+	ranks := jobOf(cmd)
 	if err := cmd.Process.Signal(syscall.SIGTSTP); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -21,17 +22,18 @@ type process struct {
 	did             sys.Activity // as far as that was asked for
 }
 
-func readProcess(pid int) (process, bool) {
+// statOf lists the fields of /proc/PID/stat from the state on.
+func statOf(pid int) [][]byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return process{}, false
+		return nil
 	}
 	// The name, in parentheses, may hold anything, parentheses too.
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return process{}, false
-	}
-	f := bytes.Fields(b[i+1:])
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+}
+
+func readProcess(pid int) (process, bool) {
+	f := statOf(pid)
 	if len(f) < 3 || len(f[0]) != 1 {
 		return process{}, false
 	}
@@ -123,11 +125,49 @@ func identityOf(env []string) string {
 // jobOf is the identity of the job that the process belongs to by the
 // environment that it was started with, or "".
 func jobOf(pid int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return ""
+	for range 1000 {
+		b, err := environ(pid)
+		if err != nil || len(b) != 0 {
+			return identityOf(strings.Split(string(b), "\x00"))
+		}
+		if !amidExec(pid) {
+			return ""
+		}
+		time.Sleep(time.Millisecond)
 	}
-	return identityOf(strings.Split(string(b), "\x00"))
+	return ""
+}
+
+// environ reads the environment by one call, since the second may come when execve(2) has taken
+// the memory away, and return nothing.
+func environ(pid int) ([]byte, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for b := make([]byte, 32<<10); ; b = make([]byte, 2*len(b)) {
+		n, err := f.ReadAt(b, 0)
+		if err == io.EOF {
+			err = nil
+		}
+		if n < len(b) || err != nil {
+			return b[:n], err
+		}
+	}
+}
+
+// amidExec reports whether a process without environment may have one when its execve(2) is
+// over, or has one now (proc(5), stat): addresses of its environment are 0 or differ.
+func amidExec(pid int) bool {
+	const kernel, exiting = 0x200000, 0x4 // flags PF_KTHREAD and PF_EXITING: never again
+	f := statOf(pid)
+	if len(f) < 49 {
+		return false
+	}
+	flags, _ := strconv.ParseUint(string(f[6]), 10, 64)
+	from, to := string(f[47]), string(f[48])
+	return flags&(kernel|exiting) == 0 && (from == "0" || from != to)
 }
 
 // belongs reports whether the process has that identity. No process belongs to a
