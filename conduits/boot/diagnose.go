@@ -27,6 +27,8 @@ var running struct {
 	mu   sync.Mutex
 	runs map[*run]bool
 	sig  chan os.Signal
+
+	starvation sys.Starvation // of the process, since a question before or since it had a run
 }
 
 // diagnose has signals answered for r until forget is called: by a report of where ranks wait or, under
@@ -37,6 +39,7 @@ func diagnose(r *run) (forget func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.runs) == 0 {
+		d.starvation.Look()
 		d.runs = map[*run]bool{}
 		d.sig = make(chan os.Signal, 4)
 		ask := syscall.SIGUSR1
@@ -193,6 +196,12 @@ func (r *run) answers(peers bool) []where.Answer {
 	}
 	if len(list) > 0 {
 		list[0].Ran, list[0].Memory = sys.ProcessorTime(), sys.Resident()
+	}
+	held := running.starvation.Look()
+	for i := range list {
+		if s := list[i].State; s == where.Runs || s == where.Inside || s == where.Unknown {
+			list[i].Held = held // of the others it is no matter
+		}
 	}
 	return list
 }

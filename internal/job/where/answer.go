@@ -63,6 +63,7 @@ type Answer struct {
 	Accesses       uint64        `json:"a,omitempty"` // puts, gets and atomics
 	Ran            time.Duration `json:"u,omitempty"` // processor time of its process, told by one rank of it
 	Memory         int64         `json:"r,omitempty"` // that is resident, of the same
+	Held           string        `json:"h,omitempty"` // what kept the process of a rank that runs from running
 	Open           int           `json:"p,omitempty"`
 	Counts         string        `json:"k,omitempty"` // for -v
 	Peers          []Peer        `json:"e,omitempty"` // the largest, see Met
@@ -75,7 +76,7 @@ const mostText, mostOthers, mostLine = 400, 4, 4096
 // Encode is the answer as the line that a launcher reads.
 func (a *Answer) Encode() string {
 	b := *a
-	b.Text, b.Counts = errs.Line(a.Text, mostText), errs.Line(a.Counts, 3*mostText)
+	b.Text, b.Held, b.Counts = errs.Line(a.Text, mostText), errs.Line(a.Held, mostText), errs.Line(a.Counts, 3*mostText)
 	b.Needs = a.Needs[:min(len(a.Needs), mostText/8)]
 	b.Others = nil
 	for _, o := range a.Others[:min(len(a.Others), mostOthers)] {
@@ -117,6 +118,14 @@ func (a *Answer) brief() string {
 		return fmt.Sprintf("%s for %v", a.Doing(), s)
 	}
 	return a.Doing()
+}
+
+// held is what kept the process from running, as the end of a text.
+func (a *Answer) held() string {
+	if a.Held == "" {
+		return ""
+	}
+	return " (" + a.Held + ")"
 }
 
 // Doing is what the rank does, and where.

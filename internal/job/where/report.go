@@ -73,7 +73,7 @@ func Cause(all []Answer) (text string, stuck bool) {
 	stuck = settled && waiting > 0 && quiet(all)
 	switch {
 	case root != nil:
-		text = fmt.Sprintf("%s, which %s, %s", root.Label(), waitsFor(behind[root]), root.does())
+		text = fmt.Sprintf("%s, which %s, %s%s", root.Label(), waitsFor(behind[root]), root.does(), root.held())
 	case waiting > 0:
 		for i := range all {
 			if a := &all[i]; a.State == Waits {
@@ -84,7 +84,7 @@ func Cause(all []Answer) (text string, stuck bool) {
 		if !settled {
 			for i := range all { // what the others do may be the cause
 				if a := &all[i]; a.State != Waits && a.State != Ended {
-					text = fmt.Sprintf("%s %s, while %s", a.Label(), a.does(), text)
+					text = fmt.Sprintf("%s %s%s, while %s", a.Label(), a.does(), a.held(), text)
 					break
 				}
 			}
@@ -170,7 +170,7 @@ func Report(all []Answer, most int, verbose bool) (lines []string) {
 		by[all[i].Rank] = &all[i]
 	}
 	line := func(a *Answer) string {
-		s := a.Label() + ": " + a.brief()
+		s := a.Label() + ": " + a.brief() + a.held()
 		for _, r := range a.Needs {
 			if b := by[r]; b != nil && b != a && b.State != Waits && len(a.Needs) <= 2 {
 				s += fmt.Sprintf("; rank %d %s", r, b.does())

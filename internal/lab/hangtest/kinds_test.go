@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // napTime is how long a rank sleeps so that another one may have parked.
@@ -130,6 +132,33 @@ var kinds = []kind{
 			sink.Add(1) // cause: loop
 		}
 	}), "runs", true},
+	{"starved", outside(func() {
+		// Threads that share a processor, by their own doing here.
+		runtime.GOMAXPROCS(8)
+		cpus, _ := sys.Affinity()
+		share := func() { runtime.LockOSThread(); _ = sys.SetAffinity(cpus[:1]) }
+		for range 4 {
+			go func() {
+				share()
+				for {
+					sink.Add(1)
+				}
+			}()
+		}
+		for share(); ; {
+			sink.Add(1) // cause: starved
+		}
+	}), "its process starved: threads ran for", true},
+	{"collects", outside(func() {
+		debug.SetGCPercent(1)
+		live := make([]*int, 1<<20)
+		for i := range live {
+			live[i] = new(int)
+		}
+		for i := 0; ; i++ {
+			live[i%len(live)] = new(int) // cause: collects
+		}
+	}), "collected garbage for", true},
 	{"sleep", outside(func() {
 		time.Sleep(time.Hour) // cause: sleep
 	}), "sleeps", true},
