@@ -25,7 +25,7 @@ type share struct {
 }
 
 // Look says what has held the process back since a look that was a second ago or more: its threads have waited
-// for processors longer than they ran, or a fifth of the time the limit of its control group, or of what it ran
+// for processors longer than they ran, or a fifth of the time the limit of its control group, or a fifth of what it ran
 // the garbage collector. "" if nothing of this is so, and at the first look.
 func (s *Starvation) Look() string {
 	s.mu.Lock()
@@ -57,7 +57,7 @@ func (s share) since(was share, ready string, processors int, limit float64) str
 	if held > passed/notable {
 		parts = append(parts, fmt.Sprintf("was throttled for %v by the limit of its control group, %.3g processors", short(held), limit))
 	}
-	if collecting > ran/notable && collecting > passed/notable {
+	if collecting > ran/notable && collecting > passed/20 {
 		parts = append(parts, fmt.Sprintf("collected garbage for %v of %v that it ran", short(collecting), short(ran)))
 	}
 	if parts == nil {
