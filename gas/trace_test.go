@@ -69,6 +69,7 @@ func fields(b []byte) (map[int][]field, error) {
 type sliceRead struct {
 	name, kind, line string
 	rank, peer       uint64
+	bytes            uint64
 	began, ended     uint64
 	in               *sliceRead // that it is nested in
 	from, to         []uint64
@@ -80,6 +81,12 @@ const allOthers = 1 << 63
 // readTrace reads a trace by the numbers of fields that Perfetto's protos publish, as trace_processor does: events of a
 // track in the order of their times, and of the file where these are equal.
 func readTrace(t *testing.T, file []byte) []*sliceRead {
+	all, _ := readCounted(t, file)
+	return all
+}
+
+// readCounted is readTrace with the values that counters of ranks have in turn, by rank and name.
+func readCounted(t *testing.T, file []byte) ([]*sliceRead, map[string][]uint64) {
 	t.Helper()
 	parse := func(b []byte) map[int][]field {
 		m, err := fields(b)
@@ -93,7 +100,7 @@ func readTrace(t *testing.T, file []byte) []*sliceRead {
 		f        map[int][]field
 	}
 	names, parents, ranks := map[uint64]string{}, map[uint64]uint64{}, map[uint64]uint64{}
-	tracks, events := []uint64(nil), map[uint64][]event{}
+	units, tracks, events := map[uint64]uint64{}, []uint64(nil), map[uint64][]event{}
 	for number, l := range parse(file) {
 		if number != 1 { // Trace.packet
 			t.Fatalf("field %d of a trace", number)
@@ -109,6 +116,9 @@ func readTrace(t *testing.T, file []byte) []*sliceRead {
 					if got, want := string(f[6][0].b), fmt.Sprintf("rank %d", ranks[id]); got != want {
 						t.Errorf("process %q, not %q", got, want)
 					}
+				}
+				for _, f := range d[8] { // counter
+					units[id] = parse(f.b)[3][0].v
 				}
 				for _, f := range d[5] { // parent_uuid
 					parents[id], names[id] = f.v, string(d[2][0].b)
@@ -128,6 +138,7 @@ func readTrace(t *testing.T, file []byte) []*sliceRead {
 		}
 	}
 	var all []*sliceRead
+	values := map[string][]uint64{}
 	for _, id := range tracks {
 		rank, known := ranks[parents[id]]
 		if !known || names[id] == "" {
@@ -136,6 +147,14 @@ func readTrace(t *testing.T, file []byte) []*sliceRead {
 		slices.SortStableFunc(events[id], func(a, b event) int { return cmp.Compare(a.at, b.at) })
 		var in []*sliceRead
 		for _, e := range events[id] {
+			if (e.kind == 4) != (units[id] != 0) { // TYPE_COUNTER
+				t.Fatalf("an event of type %d in %s, of unit %d", e.kind, names[id], units[id])
+			}
+			if e.kind == 4 {
+				name := fmt.Sprintf("%d %s", rank, names[id])
+				values[name] = append(values[name], e.f[30][0].v) // counter_value
+				continue
+			}
 			if e.kind == 2 { // TYPE_SLICE_END
 				if len(in) == 0 {
 					t.Fatalf("rank %d: an end, and nothing has begun in %s", rank, names[id])
@@ -152,6 +171,8 @@ func readTrace(t *testing.T, file []byte) []*sliceRead {
 				switch f := parse(f.b); string(f[10][0].b) {
 				case "line":
 					s.line = string(f[6][0].b)
+				case "bytes":
+					s.bytes = f[3][0].v
 				case "rank":
 					if len(f[3]) > 0 {
 						s.peer = f[3][0].v
@@ -178,7 +199,7 @@ func readTrace(t *testing.T, file []byte) []*sliceRead {
 			t.Errorf("rank %d: %q has no end", rank, in[0].name)
 		}
 	}
-	return all
+	return all, values
 }
 
 // rightlyTraced compares the trace of counted on 3 ranks with what it did, and looks for both ends of each arrow:
@@ -192,7 +213,23 @@ func rightlyTraced(t *testing.T, file []byte, conduit string) {
 		apart = 0
 	}
 	ordered := conduit == "sim" || conduit == "shm"
-	all := readTrace(t, file)
+	all, values := readCounted(t, file)
+	moved := map[string]uint64{}
+	for _, s := range all {
+		if s.kind == "messages" || s.kind == "puts, gets, atomics" || s.in != nil && strings.HasPrefix(s.name, "send reply ") {
+			moved[fmt.Sprintf("%d bytes moved", s.rank)] += s.bytes
+		}
+	}
+	for name, want := range moved {
+		if v := values[name]; v[len(v)-1] != want || !slices.IsSorted(v) {
+			t.Errorf("rank %s: %v, at last %d", name, v, want)
+		}
+	}
+	for rank := range ranks {
+		if v := values[fmt.Sprintf("%d operations under way", rank)]; conduit == "sim" && (len(v) < 2 || slices.Max(v) > 200) || len(v) > 0 && v[len(v)-1] != 0 {
+			t.Errorf("rank %d has operations under way: %v", rank, v)
+		}
+	}
 	starts, ends := map[uint64]*sliceRead{}, map[uint64]*sliceRead{}
 	counts := map[string]int{}
 	for _, s := range all {

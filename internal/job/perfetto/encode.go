@@ -6,7 +6,7 @@ import (
 )
 
 // Fields of the messages, by protos/perfetto/trace/{trace,trace_packet}.proto and, below track_event/,
-// {track_event,track_descriptor,process_descriptor,debug_annotation}.proto of github.com/google/perfetto. Numbers of
+// {track_event,track_descriptor,process_descriptor,counter_descriptor,debug_annotation}.proto of github.com/google/perfetto. Numbers of
 // fields never change. Varints and bytes with a length are all that is needed, and fixed64 for flows.
 const (
 	tracePacket = 1 // Trace.packet
@@ -22,6 +22,7 @@ const (
 	eventTrack    = 11 // .track_uuid
 	eventCategory = 22 // .categories
 	eventName     = 23 // .name
+	eventCounter  = 30 // .counter_value
 	eventFlow     = 47 // .flow_ids
 	eventFlowEnd  = 48 // .terminating_flow_ids
 
@@ -33,6 +34,9 @@ const (
 	trackName    = 2 // .name
 	trackProcess = 3 // .process
 	trackParent  = 5 // .parent_uuid
+	trackCounter = 8 // .counter
+
+	counterUnit = 3 // CounterDescriptor.unit: 2 is a number, 3 bytes
 
 	processPID  = 1 // ProcessDescriptor.pid
 	processName = 6 // .process_name
@@ -43,6 +47,7 @@ const (
 	begin   = 1 // TYPE_SLICE_BEGIN
 	finish  = 2 // TYPE_SLICE_END
 	instant = 3 // TYPE_INSTANT
+	counter = 4 // TYPE_COUNTER
 )
 
 // Wire types, as protobuf.dev/programming-guides/encoding numbers them.
@@ -124,6 +129,27 @@ func (e *encoder) row(id, parent uint64, name string) {
 	e.b = text(e.b, tracePacket, e.packet)
 }
 
+// counter writes the track of a counter.
+func (e *encoder) counter(id, parent uint64, name string, unit uint64) {
+	e.note = varint(e.note[:0], counterUnit, unit)
+	e.inner = varint(text(varint(e.inner[:0], trackUUID, id), trackName, name), trackParent, parent)
+	e.packet = text(e.packet[:0], packetDescriptor, text(e.inner, trackCounter, e.note))
+	e.b = text(e.b, tracePacket, e.packet)
+}
+
+// value writes the value that a counter has from at on.
+func (e *encoder) value(track uint64, rank int, v uint64, at time.Duration) {
+	e.inner = varint(varint(varint(e.inner[:0], eventType, counter), eventTrack, track), eventCounter, v)
+	e.put(rank, at)
+}
+
+// put writes the event in e.inner.
+func (e *encoder) put(rank int, at time.Duration) {
+	e.packet = varint(varint(e.packet[:0], packetTimestamp, uint64(max(at, 0))), packetSequence, uint64(rank)+1)
+	e.packet = text(e.packet, packetEvent, e.inner)
+	e.b = text(e.b, tracePacket, e.packet)
+}
+
 // event writes an event of a track; s is nil at the end of a slice.
 func (e *encoder) event(what int, category string, track uint64, rank int, s *Slice, at time.Duration) {
 	p := varint(varint(e.inner[:0], eventType, uint64(what)), eventTrack, track)
@@ -151,9 +177,7 @@ func (e *encoder) event(what int, category string, track uint64, rank int, s *Sl
 		}
 	}
 	e.inner = p
-	e.packet = varint(varint(e.packet[:0], packetTimestamp, uint64(max(at, 0))), packetSequence, uint64(rank)+1)
-	e.packet = text(e.packet, packetEvent, e.inner)
-	e.b = text(e.b, tracePacket, e.packet)
+	e.put(rank, at)
 }
 
 // number appends a debug annotation to an event.

@@ -40,6 +40,21 @@ const (
 
 var kindNames = [numKinds]string{"spans", "collectives", "waits", "messages", "puts, gets, atomics", "handlers"}
 
+// A counter of a rank is one of these.
+const (
+	moved    = iota // bytes of messages, puts, gets and atomics so far
+	underWay        // puts, gets and atomics that are not complete
+	numCounters
+)
+
+var counters = [numCounters]struct {
+	name string
+	unit uint64
+}{{"bytes moved", 3}, {"operations under way", 2}}
+
+// countEvery is the least time between two values of a counter, which would be as many as events otherwise.
+const countEvery = 100 * time.Microsecond
+
 // chunkBytes is how much is kept before it is written.
 const chunkBytes = 64 << 10
 
@@ -52,7 +67,7 @@ type File struct {
 	e     encoder
 	begun bool          // by gasrun, which tells of it
 	last  time.Duration // what ranks keep until Dump; 0: all is written
-	ranks []*Rank       // that keep something
+	ranks []*Rank
 }
 
 // Open opens the trace of a job, of which this process has all ranks, or gasrun has begun it. Further jobs of a process
@@ -94,6 +109,7 @@ func (f *File) Dump() {
 		return
 	}
 	for _, r := range f.ranks {
+		r.count(r.newest, 0)
 		r.kept.dump(f)
 		f.put()
 	}
@@ -237,6 +253,9 @@ func (f *File) failed(err error) {
 func (f *File) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for _, r := range f.ranks {
+		r.count(r.newest, 0)
+	}
 	f.flush()
 	if size, err := sys.FileSize(f.to.Fd()); f.last > 0 && !f.begun && err == nil && size == 0 {
 		f.failed(os.Remove(f.to.Name()))
@@ -254,6 +273,13 @@ type Rank struct {
 	posts  uint64
 	spans  uint64
 	kept   ring
+	newest time.Duration // of all events
+	sums   [numCounters]uint64
+	told   [numCounters]struct {
+		there bool // the file has the counter
+		value uint64
+		at    time.Duration
+	}
 }
 
 // row is a row of slices.
@@ -283,8 +309,8 @@ func (f *File) Rank(rank int, now func() time.Duration, virtual bool) *Rank {
 	f.mu.Lock()
 	if f.last > 0 {
 		r.kept.last = f.last
-		f.ranks = append(f.ranks, r)
 	}
+	f.ranks = append(f.ranks, r)
 	f.e.process(r.uuid(), r.rank, "rank "+strconv.Itoa(rank))
 	f.mu.Unlock()
 	return r
@@ -347,6 +373,9 @@ func (r *Rank) Done(k Kind, s *Slice, ended time.Duration) {
 func (r *Rank) done(k Kind, i int, s *Slice, ended time.Duration) {
 	id := r.track(k, i)
 	r.event(begin, k, id, s, s.Began)
+	if k == Messages || k == Accesses || k == Handlers {
+		r.sums[moved] += s.Bytes
+	}
 	r.event(finish, k, id, nil, max(ended, s.Began))
 	r.rows[k][i].last = ended
 }
@@ -403,9 +432,34 @@ func (r *Rank) Span(s *Slice, by uintptr) (end func(at time.Duration)) {
 
 // event writes an event. The lock is held.
 func (r *Rank) event(what int, k Kind, id uint64, s *Slice, at time.Duration) {
+	before := len(r.f.e.b)
+	r.f.e.event(what, kindNames[k], id, r.rank, s, at+r.offset)
+	r.keep(what, id, at, before)
+	r.newest = max(r.newest, at)
+	r.count(r.newest, countEvery)
+}
+
+// count writes the counters that have changed, and whose last value is at least so old. The lock is held.
+func (r *Rank) count(at, old time.Duration) {
+	for i, v := range r.sums {
+		t := &r.told[i]
+		if v == t.value || t.there && at-t.at < old {
+			continue
+		}
+		id := r.uuid() | uint64(numKinds+1)<<20 | uint64(i)
+		if !t.there {
+			r.f.e.counter(id, r.uuid(), counters[i].name, counters[i].unit)
+		}
+		t.there, t.value, t.at = true, v, at
+		before := len(r.f.e.b)
+		r.f.e.value(id, r.rank, v, at+r.offset)
+		r.keep(counter, id, at, before)
+	}
+}
+
+// keep takes care of the packet that is in the encoder from before on. The lock is held.
+func (r *Rank) keep(what int, id uint64, at time.Duration, before int) {
 	f := r.f
-	before := len(f.e.b)
-	f.e.event(what, kindNames[k], id, r.rank, s, at+r.offset)
 	if f.last > 0 {
 		p := f.e.b[before:]
 		f.e.b = f.e.b[:before]
@@ -501,6 +555,7 @@ func (l *Lane) Posting(name string, cookie uint64, want uint8) (flow uint64) {
 	l.posts++
 	flow = mix(mix(mix(uint64(l.rank)<<32|math.MaxUint32)) ^ l.posts) // of no message: there is no such rank
 	l.open[cookie] = append(l.open[cookie], access{flow, want, name})
+	l.sums[underWay]++
 	return flow
 }
 
@@ -525,6 +580,7 @@ func (l *Lane) off(cookie uint64, i int, ev uint8) bool {
 	if list[i].want &^= ev; list[i].want != 0 {
 		return false
 	}
+	l.sums[underWay]--
 	if list = slices.Delete(list, i, i+1); len(list) > 0 {
 		l.open[cookie] = list
 	} else {
