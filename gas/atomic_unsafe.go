@@ -11,18 +11,15 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/errs"
 )
 
 // Integer are the types of 4 or 8 bytes that integer atomics take.
-type Integer interface {
-	~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint | ~uintptr
-}
+type Integer = extended.Integer
 
 // Number are the types that atomics can add and compare.
-type Number interface {
-	Integer | ~float32 | ~float64
-}
+type Number = extended.Number
 
 // atomicAt returns size (4 or 8) aligned bytes at w for an atomic, or nil if
 // they cannot be had directly.
@@ -59,25 +56,6 @@ func wordType[T any]() (conduits.AtomicType, bool) {
 		return conduits.Uint64, true
 	}
 	return 0, false
-}
-
-// numberType is the conduit's type for T.
-func numberType[T Number]() conduits.AtomicType {
-	var one, two, zero T = 1, 2, 0
-	small := unsafe.Sizeof(zero) == 4
-	switch {
-	case one/two != 0 && small:
-		return conduits.Float32
-	case one/two != 0:
-		return conduits.Float64
-	case zero-one < zero && small:
-		return conduits.Int32
-	case zero-one < zero:
-		return conduits.Int64
-	case small:
-		return conduits.Uint32
-	}
-	return conduits.Uint64
 }
 
 // wake lets waiters of rank look again after a direct atomic.
@@ -223,7 +201,7 @@ func wordSlow[T any](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, er
 //
 //go:noinline
 func numberSlow[T Number](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, err error) {
-	v, err := n.atomicSlow(w, op, numberType[T](), toBits(a), toBits(b))
+	v, err := n.atomicSlow(w, op, extended.TypeOf[T](), toBits(a), toBits(b))
 	return fromBits[T](v), err
 }
 

@@ -121,7 +121,7 @@ func AddNBI[T Number](n *Node, p Ptr[T], d T) error {
 	if n.atomicAt(p.w, uint64(unsafe.Sizeof(d))) != nil {
 		return Add(n, p, d)
 	}
-	return n.atomicNBI(p.w, conduits.AtomicAdd, numberType[T](), toBits(d))
+	return n.atomicNBI(p.w, conduits.AtomicAdd, extended.TypeOf[T](), toBits(d))
 }
 
 // AndNBI begins to replace *p atomically by *p & m, as AddNBI adds.
@@ -155,7 +155,7 @@ func computeNBI[T Number](n *Node, p Ptr[T], op conduits.AtomicOp, v T, now func
 		_, err := now(n, p, v)
 		return err
 	}
-	return n.atomicNBI(p.w, op, numberType[T](), toBits(v))
+	return n.atomicNBI(p.w, op, extended.TypeOf[T](), toBits(v))
 }
 
 var implicitNames = [conduits.NumAtomicOps]string{
