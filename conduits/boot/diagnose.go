@@ -168,9 +168,9 @@ func (r *run) answers(peers bool) []where.Answer {
 	if len(chosen) > jobenv.MostDiagnosed {
 		// Of very many those that do not wait tell more than those that wait for
 		// them.
-		slices.SortStableFunc(chosen, func(a, b int) int {
-			return min(len(r.eps[a].Waiting()), 1) - min(len(r.eps[b].Waiting()), 1)
-		})
+		waiting := make([]int, len(chosen))
+		r.look(chosen, func(i int, waits []conduits.Blocked) { waiting[i] = min(len(waits), 1) })
+		slices.SortStableFunc(chosen, func(a, b int) int { return waiting[a] - waiting[b] })
 		chosen = chosen[:jobenv.MostDiagnosed]
 		if !slices.Contains(chosen, 0) {
 			chosen[len(chosen)-1] = 0 // which tells of the process
@@ -185,13 +185,21 @@ func (r *run) answers(peers bool) []where.Answer {
 			stacks[g.Rank] = append(stacks[g.Rank], g)
 		}
 	}
-	list := make([]where.Answer, 0, len(chosen))
-	for _, i := range chosen {
-		a := r.diagnosis(i, stacks[i], peers)
-		for _, g := range stacks[-1] { // of no rank; it may act for any
-			s := g.Look().State
-			a.Loose = a.Loose || s != where.Unknown && s != where.Waits
+	loose := slices.ContainsFunc(stacks[-1], func(g *where.Goroutine) bool { // of no rank; it may act for any
+		s := g.Look().State
+		return s != where.Unknown && s != where.Waits
+	})
+	parked := func(k int) wait { return r.parked(chosen[k : k+1])[0] }
+	if len(chosen) > 0 {
+		if _, ok := conduits.As[looker](r.eps[0]); ok {
+			all := r.parked(chosen)
+			parked = func(k int) wait { return all[k] }
 		}
+	}
+	list := make([]where.Answer, 0, len(chosen))
+	for k, i := range chosen {
+		a := r.diagnosis(i, stacks[i], peers, func() wait { return parked(k) })
+		a.Loose = a.Loose || loose
 		list = append(list, a)
 	}
 	if len(list) > 0 {
@@ -213,43 +221,78 @@ const mostTraced = 4096
 const (
 	// lookFor is how long a rank is looked at that waits but is not parked, in time and in
 	// time of processors, of which a loaded machine gives little; several times what a rank
-	// spins and yields before it parks.
+	// spins and yields before it parks. Simulated ranks are looked at together for as long.
 	lookFor  = 20 * time.Millisecond
 	lookMost = 500 * time.Millisecond // of time, within what a launcher waits for an answer
-	// simLooks is how often where time is simulated: it does not pass meanwhile, and
-	// is not to be asked for here.
-	simLooks = 1000
 )
 
-// parked is what goroutines of ep's rank are parked for, when one is, and the texts of that.
-func parked(ep conduits.Endpoint) (list []conduits.Blocked, texts []string) {
-	// A wait looks around before it parks, and after each wake-up: a rank that waits is
-	// caught parked if it is looked at for a while.
-	began := sys.Monotonic()
-	again := func(i int) bool { return i < simLooks && sys.Monotonic()-began < lookMost }
-	if _, simulated := conduits.As[conduits.Runner](ep); !simulated {
-		start, used := ep.Now(), sys.ProcessorTime()
-		again = func(int) bool {
-			took := ep.Now() - start
-			return took < lookFor || took < lookMost && sys.ProcessorTime()-used < lookFor
+// A looker is an endpoint of a conduit on which Waiting is a question to the whole job, and that answers one of many ranks as well.
+type looker interface {
+	Look(ranks []int, f func(i int, waits []conduits.Blocked))
+}
+
+// look calls f with what the rank at index chosen[i] is parked for. It leaves out those that nothing is known of.
+func (r *run) look(chosen []int, f func(i int, waits []conduits.Blocked)) {
+	l, ok := conduits.As[looker](r.eps[0])
+	if !ok {
+		for i, c := range chosen {
+			f(i, r.eps[c].Waiting())
+		}
+		return
+	}
+	ranks := make([]int, len(chosen))
+	for i, c := range chosen {
+		ranks[i] = r.eps[c].Rank()
+	}
+	l.Look(ranks, f)
+}
+
+// wait is what goroutines of a rank are parked for, and the texts of that.
+type wait struct {
+	list  []conduits.Blocked
+	texts []string
+}
+
+// add adds those of waits that go on.
+func (w *wait) add(waits []conduits.Blocked) {
+	for _, b := range waits {
+		if text := b.Blocked(); text != "" {
+			w.list, w.texts = append(w.list, b), append(w.texts, text)
 		}
 	}
-	for i := 0; again(i); i++ {
-		for _, b := range ep.Waiting() {
-			if text := b.Blocked(); text != "" { // that wait goes on
-				list, texts = append(list, b), append(texts, text)
+}
+
+// parked is what the ranks at indices chosen are parked for, and empty of those that are not.
+func (r *run) parked(chosen []int) []wait {
+	// A wait looks around before it parks, and after each wake-up: a rank that waits is
+	// caught parked if it is looked at for a while.
+	found := make([]wait, len(chosen))
+	left := make([]int, len(chosen)) // indices of found
+	for k := range left {
+		left[k] = k
+	}
+	chosen = slices.Clone(chosen)
+	start, used := sys.Monotonic(), sys.ProcessorTime()
+	for {
+		r.look(chosen, func(i int, waits []conduits.Blocked) { found[left[i]].add(waits) })
+		n := 0
+		for i, k := range left {
+			if len(found[k].list) == 0 {
+				left[n], chosen[n] = k, chosen[i]
+				n++
 			}
 		}
-		if len(list) > 0 {
-			break
+		left, chosen = left[:n], chosen[:n]
+		took := sys.Monotonic() - start
+		if n == 0 || took >= lookFor && (took >= lookMost || sys.ProcessorTime()-used >= lookFor) {
+			return found
 		}
 		runtime.Gosched()
 	}
-	return list, texts
 }
 
-// diagnosis is where rank i is, whose goroutines are gs.
-func (r *run) diagnosis(i int, gs []*where.Goroutine, peers bool) where.Answer {
+// diagnosis is where rank i is, whose goroutines are gs and that is parked for what parked finds.
+func (r *run) diagnosis(i int, gs []*where.Goroutine, peers bool, parked func() wait) where.Answer {
 	ep, rank := r.eps[i], r.ranks[i]
 	var a where.Answer
 	var others []where.Answer
@@ -266,7 +309,8 @@ func (r *run) diagnosis(i int, gs []*where.Goroutine, peers bool) where.Answer {
 	r.mu.Unlock()
 	switch {
 	case main == nil && !closed, a.State == where.Waits, len(others) > 0:
-		list, texts := parked(ep)
+		w := parked()
+		list, texts := w.list, w.texts
 		at := slices.IndexFunc(list, func(b conduits.Blocked) bool {
 			a := conduits.Awaited(b) // which may be over by now: what it points to must not be read
 			return main != nil && reflect.TypeOf(a).Kind() == reflect.Pointer && main.Finds(fmt.Sprintf("%p", a))

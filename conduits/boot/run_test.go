@@ -215,13 +215,6 @@ func (b *between) Waiting() []conduits.Blocked {
 
 func (b *between) Diagnosis() string { return "the network is up" }
 
-// counted is one of a conduit that simulates time, which is looked at so many times and not
-// for so long.
-type counted struct {
-	*between
-	conduits.Runner
-}
-
 type lastly struct{}
 
 func (lastly) Blocked() string { return "FetchAdd at rank 1" }
@@ -230,14 +223,14 @@ func (lastly) Blocked() string { return "FetchAdd at rank 1" }
 // waiting, and the answer has what the rank and the conduit know.
 func TestDiagnosis(t *testing.T) {
 	if err := Run(context.Background(), Config{}, func(ep conduits.Endpoint) error {
-		r := &run{eps: []conduits.Endpoint{counted{between: &between{ep, 50}}}, ranks: []Rank{&member{}}, closed: make([]bool, 1)}
-		a := r.diagnosis(0, nil, false)
+		r := &run{eps: []conduits.Endpoint{&between{ep, 50}}, ranks: []Rank{&member{}}, closed: make([]bool, 1)}
+		a := r.diagnosis(0, nil, false, func() wait { return r.parked([]int{0})[0] })
 		counts := "a kettle on the stove; requests sent 0, received 0; replies sent 0, received 0; out of credit 0 times; slept 0 times; the network is up"
 		if a.State != where.Waits || a.Text != "FetchAdd at rank 1" || !slices.Equal(a.Needs, []int{1}) || !a.Served || len(a.Others) != 1 || a.Counts != counts {
 			t.Errorf("it says %+v", a)
 		}
 		r = &run{eps: []conduits.Endpoint{&between{ep, 1 << 60}}, ranks: []Rank{&bare{}}, closed: make([]bool, 1)}
-		if a := r.diagnosis(0, nil, false); a.State != where.Unknown || a.Text != "is not seen to wait" {
+		if a := r.diagnosis(0, nil, false, func() wait { return r.parked([]int{0})[0] }); a.State != where.Unknown || a.Text != "is not seen to wait" {
 			t.Errorf("it says %+v", a)
 		}
 		return nil
@@ -272,6 +265,41 @@ func TestReport(t *testing.T) {
 	}
 	if got := strings.Split(strings.TrimSpace(out.String()), "\n"); !slices.Equal(got[1:], want[1:]) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestFewQuestions: a simulation is asked for all of its ranks at once, however many it has.
+func TestFewQuestions(t *testing.T) {
+	const ranks = 1 << 16
+	r := &run{closed: make([]bool, ranks), ranks: make([]Rank, ranks)}
+	asked := 0
+	for i := range ranks {
+		r.eps = append(r.eps, &crowd{still{rank: i}, &asked})
+		r.ranks[i] = &bare{}
+	}
+	all := r.answers(true)
+	if len(all) != jobenv.MostDiagnosed || asked != 2 {
+		t.Errorf("%d answers by %d questions", len(all), asked)
+	}
+	for _, a := range all {
+		if a.State != where.Waits || a.Text != "FetchAdd at rank 1" {
+			t.Fatalf("%+v", a)
+		}
+	}
+}
+
+// crowd is an endpoint that is asked for many ranks at once, and not for one.
+type crowd struct {
+	still
+	asked *int
+}
+
+func (c *crowd) Waiting() []conduits.Blocked { panic("one of very many ranks is asked for") }
+
+func (c *crowd) Look(ranks []int, f func(i int, waits []conduits.Blocked)) {
+	*c.asked++
+	for i := range ranks {
+		f(i, []conduits.Blocked{lastly{}})
 	}
 }
 

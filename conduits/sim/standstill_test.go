@@ -142,7 +142,7 @@ func TestAskedFromOutside(t *testing.T) {
 	const ranks, rounds = 3, 200
 	j := mustNew(t, ranks, Config{})
 	var sent atomic.Uint64 // by rank 0, as others see it
-	var computes, seen, over atomic.Bool
+	var computes, seen, looked, over atomic.Bool
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
@@ -157,6 +157,16 @@ func TestAskedFromOutside(t *testing.T) {
 					t.Errorf("rank %d has sent %d", r, n)
 				}
 				waits := len(j.Endpoint(r).Waiting())
+				if r%2 == 1 { // of all, which the rank that computes is left out of
+					j.Endpoint(r).Look([]int{0, 1, 2}, func(i int, l []conduits.Blocked) {
+						if i == 0 && computing && computes.Load() {
+							t.Errorf("rank 0 computes and is looked at")
+						}
+						if i == 2 && computing && len(l) == 1 && l[0].Blocked() != "" {
+							looked.Store(true)
+						}
+					})
+				}
 				if r == 0 && computing && computes.Load() && waits != 0 {
 					t.Errorf("rank 0 computes and waits for %d things", waits)
 				}
@@ -186,7 +196,7 @@ func TestAskedFromOutside(t *testing.T) {
 			}
 			if n == rounds/2 {
 				computes.Store(true)
-				for end := time.Now().Add(time.Minute); !seen.Load() && time.Now().Before(end); {
+				for end := time.Now().Add(time.Minute); !(seen.Load() && looked.Load()) && time.Now().Before(end); {
 				}
 				computes.Store(false)
 			}
@@ -195,7 +205,7 @@ func TestAskedFromOutside(t *testing.T) {
 	over.Store(true)
 	<-asked
 	var s conduits.Stats
-	if j.Endpoint(0).Stats(&s); !seen.Load() || s.Sent[conduits.Request] != (ranks-1)*rounds || sent.Load() > (ranks-1)*rounds {
-		t.Errorf("rank 2 was seen to wait: %v; rank 0 has sent %d, and %d as seen before", seen.Load(), s.Sent[conduits.Request], sent.Load())
+	if j.Endpoint(0).Stats(&s); !seen.Load() || !looked.Load() || s.Sent[conduits.Request] != (ranks-1)*rounds || sent.Load() > (ranks-1)*rounds {
+		t.Errorf("rank 2 was seen to wait: %v, %v; rank 0 has sent %d, and %d as seen before", seen.Load(), looked.Load(), s.Sent[conduits.Request], sent.Load())
 	}
 }

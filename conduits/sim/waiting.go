@@ -9,8 +9,7 @@ import (
 
 // query is a question from outside: answer runs between two events.
 type query struct {
-	e      *Endpoint
-	answer func()
+	answer func(running *Endpoint)
 	done   chan struct{}
 }
 
@@ -21,7 +20,7 @@ const patience = time.Second / 2
 
 // Waiting lists the reasons of the rank's parked threads. It may be called from anywhere, see ask.
 func (e *Endpoint) Waiting() (l []conduits.Blocked) {
-	e.ask(func() {
+	ask(e, func() {
 		for th := e.threads; th != nil; th = th.sibling {
 			if th.blocked != nil {
 				l = append(l, asleep{th, th.blocked, th.waits})
@@ -42,7 +41,7 @@ func (a asleep) Awaited() conduits.Blocked { return a.b }
 
 // Blocked is "" when the wait is over.
 func (a asleep) Blocked() (text string) {
-	a.th.e.ask(func() {
+	ask(a.th.e, func() {
 		if a.th.blocked != nil && a.th.waits == a.n {
 			text = a.b.Blocked()
 		}
@@ -53,16 +52,45 @@ func (a asleep) Blocked() (text string) {
 // ask has answer look at the threads of e: at once on a goroutine of the job, and from outside of it
 // between two events. A job that does not come to one within half a second stands still in the code of a rank,
 // most likely for ever: for that rank there is no answer, and the others are looked at as they are.
-func (e *Endpoint) ask(answer func()) {
-	j := e.j
+func ask(e *Endpoint, answer func()) {
+	e.j.ask(func(running *Endpoint) {
+		if running != e {
+			answer()
+		}
+	})
+}
+
+// Look calls f with the reasons of the parked threads of ranks[i], of each at the same moment, between two events. It is one question
+// to the job, where Waiting and the texts of what that lists are one for each rank and wait. waits is f's until it returns.
+func (e *Endpoint) Look(ranks []int, f func(i int, waits []conduits.Blocked)) {
+	e.j.ask(func(running *Endpoint) {
+		var waits []conduits.Blocked
+		for i, r := range ranks {
+			e := &e.j.eps[r]
+			if e == running {
+				continue
+			}
+			waits = waits[:0]
+			for th := e.threads; th != nil; th = th.sibling {
+				if th.blocked != nil {
+					waits = append(waits, th.blocked)
+				}
+			}
+			f(i, waits)
+		}
+	})
+}
+
+// ask calls answer once, between two events; running is nil, or the rank in whose code the job stands still.
+func (j *Job) ask(answer func(running *Endpoint)) {
 	switch {
 	case !j.driven.Load():
 		return // no thread is there
 	case j.runs():
-		answer()
+		answer(nil)
 		return
 	}
-	q := &query{e, answer, make(chan struct{})}
+	q := &query{answer, make(chan struct{})}
 	j.askedMu.Lock()
 	j.queries = append(j.queries, q)
 	j.askedMu.Unlock()
@@ -87,8 +115,10 @@ func (e *Endpoint) ask(answer func()) {
 	}
 	j.queries = slices.Delete(j.queries, at, at+1)
 	j.deaf.Store(true)
-	if th := j.running.Load(); th == nil || th.e != e {
-		answer() // written before that thread was set to run
+	if th := j.running.Load(); th != nil {
+		answer(th.e)
+	} else { // written before that thread was set to run
+		answer(nil)
 	}
 }
 
@@ -132,7 +162,7 @@ func (j *Job) answerAll() {
 	defer j.askedMu.Unlock()
 	j.deaf.Store(false)
 	for _, q := range j.queries {
-		q.answer()
+		q.answer(nil)
 		close(q.done)
 	}
 	j.queries = nil
