@@ -61,7 +61,7 @@ func (w *Watch) Note(now time.Duration, all []Answer) (speak bool, what string) 
 		moved := a.State != Stopped && (!known || a.Moves != b.Moves || a.State == Runs || a.State == Goes || a.Busy && (a.State == Blocked || a.Open > 0))
 		on = on || moved || a.State == Unknown
 		since[a.Rank] = now
-		if known && !moved && a.Line == b.Line && a.State == b.State {
+		if known && !moved && a.Line == b.Line && a.State == b.State && a.Text == b.Text {
 			since[a.Rank] = w.since[a.Rank]
 		}
 		a.Since = now - since[a.Rank]

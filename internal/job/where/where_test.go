@@ -198,6 +198,11 @@ func TestWatch(t *testing.T) {
 	if said != 2 {
 		t.Errorf("of two standstills it tells %d times", said)
 	}
+	other := at(Stopped, 0)
+	other[0].Text = "another call"
+	if step(other); other[0].Since != 0 || other[1].Since < 9*time.Second {
+		t.Errorf("rank 0 makes another call for %v, rank 1 is stopped for %v", other[0].Since, other[1].Since)
+	}
 	// Ranks that wait for each other are told of at the next look.
 	circle := at(Waits, 0)
 	circle[1].Needs, circle[1].In = []int{1}, "f"
