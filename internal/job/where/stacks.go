@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/internal/sys/origin"
 )
@@ -30,11 +31,15 @@ type frame struct {
 // rank's index in its process.
 const runner = "github.com/argon-go/argon/conduits/boot.(*run).rank"
 
+// dumped is how long the last dump was. All goroutines stand still for each try to make one.
+var dumped atomic.Int64
+
 // Stacks are the goroutines of this process.
 func Stacks() []Goroutine {
-	for n := 1 << 16; ; n *= 4 {
+	for n := max(1<<16, int(dumped.Load())*5/4); ; n *= 4 {
 		b := make([]byte, n)
 		if k := runtime.Stack(b, true); k < n || n >= 64<<20 {
+			dumped.Store(int64(k))
 			return parse(string(b[:k]))
 		}
 	}
