@@ -42,6 +42,7 @@ type View struct {
 	At      time.Duration  // since the job began
 	Answers []where.Answer // in ascending order of ranks; of very many simulated ones, some
 	rates   []rates        // of each
+	last    map[int]sample // of the view before, by rank
 
 	once sync.Once
 	json []byte // of JSON
@@ -90,7 +91,7 @@ func (f *Feed) Publish(now time.Duration, all []where.Answer) {
 	if f.wanted == 0 {
 		return
 	}
-	v := &View{Job: f.job, At: now, Answers: all, rates: make([]rates, len(all))}
+	v := &View{Job: f.job, At: now, Answers: all, rates: make([]rates, len(all)), last: f.last}
 	last := make(map[int]sample, len(all))
 	for i := range all {
 		a, was := &all[i], f.last[all[i].Rank]

@@ -85,8 +85,8 @@ rank 2          unknown       0      0      0  0.00  1.05M         does not answ
 	if got := strings.Join(v.Text(86, 6), "\n"); got != want {
 		t.Errorf("as text it is\n%s", got)
 	}
-	pairs := fmt.Sprint(where.Pairs(v.Answers, 9))
-	if want := "[{3 {0 80 160 1 2}} {1 {2 40 80 1 2}} {2 {1 30 60 1 2}} {0 {3 20 40 1 2}}]"; pairs != want {
+	pairs := fmt.Sprint(v.Traffic(9))
+	if want := "[{{3 {0 80 160 1 2}} 40 80} {{1 {2 40 80 1 2}} 20 40} {{2 {1 30 60 1 2}} 0 0} {{0 {3 20 40 1 2}} 10 20}]"; pairs != want {
 		t.Errorf("pairs are %s, want %s", pairs, want)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -119,6 +119,27 @@ func (v *View) Rows(most int) (rows []Row) {
 	return rows
 }
 
+// A Traffic is a pair of ranks, with what its counters grew by a second since the view before.
+type Traffic struct {
+	where.Pair
+	CountRate float64 `json:"countRate"`
+	ByteRate  float64 `json:"byteRate"`
+}
+
+// Traffic is that of the largest most pairs. Rates are 0 of those that were not among their rank's largest in the view before.
+func (v *View) Traffic(most int) (all []Traffic) {
+	for _, p := range where.Pairs(v.Answers, most) {
+		t := Traffic{Pair: p}
+		was := v.last[p.From]
+		i := slices.IndexFunc(was.Peers, func(w where.Peer) bool { return w.Rank == p.Rank })
+		if passed := (v.At - was.at).Seconds(); i >= 0 && passed > 0 {
+			t.CountRate, t.ByteRate = grown(p.Count, was.Peers[i].Count)/passed, grown(p.Bytes, was.Peers[i].Bytes)/passed
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
 // mostRows is how many ranks, hosts and pairs of ranks the page shows one by one.
 const mostRows = 256
 
@@ -133,8 +154,8 @@ func (v *View) JSON() []byte {
 			Total   Row           `json:"total"`
 			Hosts   []Row         `json:"hosts"`
 			Rows    []Row         `json:"rows"`
-			Pairs   []where.Pair  `json:"pairs"`
-		}{v.ID, v.Program, v.At, v.Total(), hosts[:min(len(hosts), mostRows)], v.Rows(mostRows), where.Pairs(v.Answers, mostRows)})
+			Pairs   []Traffic     `json:"pairs"`
+		}{v.ID, v.Program, v.At, v.Total(), hosts[:min(len(hosts), mostRows)], v.Rows(mostRows), v.Traffic(mostRows)})
 	})
 	return v.json
 }
