@@ -28,9 +28,7 @@ import (
 )
 
 const (
-	reachLimit   = 10 * time.Second       // for an address of the rendezvous to answer
-	reachStagger = 200 * time.Millisecond // from one address to the next
-	reachFamily  = 6 * time.Second        // from the first family of addresses to the other, in time that this process runs
+	reachLimit = 10 * time.Second // for an address of the rendezvous to answer
 
 	// peerSilence is the dead time of ranks unless ARGON_DEADTIME says otherwise; that
 	// of conduit udp.
@@ -420,11 +418,7 @@ func digestOf(path string) string {
 	return im.digest
 }
 
-// reach finds the address under which this host reaches the rendezvous. All ranks
-// of a job must use one family of addresses, so that the second choice's turn comes
-// when the first has failed or has lost the packets that begin a connection twice
-// (the system repeats them after 1 and 3 s), and not for a machine that is slow. What
-// answers must hold the job's key: an address may be another machine's here.
+// reach finds the address under which this host reaches the rendezvous.
 func (d *deputy) reach(key jobkey.Key) (string, error) {
 	t := &d.task
 	servers := t.Servers
@@ -440,76 +434,11 @@ func (d *deputy) reach(key jobkey.Key) (string, error) {
 	}
 	ctx, cancel := awake.WithTimeout(context.Background(), reachLimit)
 	defer cancel()
-	type outcome struct {
-		i   int
-		err error
+	server, err := rendezvous.Reach(ctx, servers, key)
+	if err != nil {
+		err = errs.Resource("launch: the launcher's rendezvous cannot be reached from here: %v (a firewall, or -iface)", err)
 	}
-	outcomes := make(chan outcome, len(servers))
-	first := 0                    // how many of the first family have not failed
-	others := make(chan struct{}) // closed when that is none
-	patient, end := awake.WithTimeout(ctx, reachFamily)
-	defer end()
-	for i, s := range servers {
-		mine := family(s) == family(servers[0])
-		if mine {
-			first++
-		}
-		go func() {
-			turn, late := time.After(time.Duration(i)*reachStagger), (<-chan struct{})(nil)
-			if !mine {
-				turn, late = nil, patient.Done()
-			}
-			select {
-			case <-turn:
-			case <-late:
-			case <-others:
-			case <-ctx.Done():
-				outcomes <- outcome{i, ctx.Err()}
-				return
-			}
-			outcomes <- outcome{i, persist(patient, func() error { return rendezvous.Probe(ctx, s, key) })}
-		}()
-	}
-	why := make([]string, len(servers))
-	for range servers {
-		o := <-outcomes
-		if o.err == nil {
-			return servers[o.i], nil
-		}
-		reason := cause(o.err)
-		if errors.Is(o.err, os.ErrDeadlineExceeded) || errors.Is(o.err, context.DeadlineExceeded) {
-			reason = fmt.Errorf("no answer within %v", reachLimit)
-		}
-		why[o.i] = fmt.Sprintf("%s: %v", servers[o.i], reason)
-		if family(servers[o.i]) == family(servers[0]) {
-			if first--; first == 0 {
-				close(others)
-			}
-		}
-	}
-	return "", errs.Resource("launch: the launcher's rendezvous cannot be reached from here: %s (a firewall, or -iface)", strings.Join(why, "; "))
-}
-
-// persist calls ask, and again until ctx ends while no host answers to the address: one whose cable has
-// just been plugged in does not for a moment.
-func persist(ctx context.Context, ask func() error) error {
-	for {
-		err := ask()
-		if !errors.Is(err, syscall.EHOSTUNREACH) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(reachStagger):
-		}
-	}
-}
-
-// family reports whether server, an address with a port, is of IPv6.
-func family(server string) (is6 bool) {
-	a, err := netip.ParseAddrPort(server)
-	return err == nil && a.Addr().Unmap().Is6()
+	return server, err
 }
 
 // localIface is Config.Iface as it holds for this host: an interface's name holds

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"bufio"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -171,32 +170,6 @@ func TestReach(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
-	}
-}
-
-// TestPersist: an address to which no host answers is asked again while there is time, and
-// one that answers otherwise is not.
-func TestPersist(t *testing.T) {
-	away := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}
-	for _, c := range []struct {
-		name  string
-		says  []error
-		calls int
-	}{
-		{"answers later", []error{away, away, nil}, 3},
-		{"refuses later", []error{away, syscall.ECONNREFUSED}, 2},
-		{"no route", []error{syscall.ENETUNREACH}, 1},
-	} {
-		calls := 0
-		err := persist(t.Context(), func() error { calls++; return c.says[calls-1] })
-		if want := c.says[len(c.says)-1]; err != want || calls != c.calls {
-			t.Errorf("%s: %v after %d calls, not %v after %d", c.name, err, calls, want, c.calls)
-		}
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := persist(over, func() error { return away }); !errors.Is(err, syscall.EHOSTUNREACH) {
-		t.Errorf("without time: %v", err)
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -22,14 +24,14 @@ func TestProbe(t *testing.T) {
 	var l log
 	j := serve(t, ServerConfig{Size: 1, Logf: l.printf})
 	for range 3 {
-		if err := Probe(within(t), j.addr, j.key); err != nil {
+		if err := ask(within(t), j.addr, j.key); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := j.Strangers(); n != 0 || l.String() != "" {
 		t.Errorf("%d strangers, and %q is logged", n, l.String())
 	}
-	if err := Probe(within(t), j.addr, jobkey.New()); err == nil || !strings.Contains(err.Error(), errOtherKey.Error()) {
+	if err := ask(within(t), j.addr, jobkey.New()); err == nil || !strings.Contains(err.Error(), errOtherKey.Error()) {
 		t.Errorf("with another key: %v", err)
 	}
 	j.all()
@@ -52,12 +54,12 @@ func TestProbe(t *testing.T) {
 		cancel()
 		_, _ = io.Copy(io.Discard, c)
 	}()
-	if err := Probe(ctx, mute.Addr().String(), j.key); !errors.Is(err, context.Canceled) {
+	if err := ask(ctx, mute.Addr().String(), j.key); !errors.Is(err, context.Canceled) {
 		t.Errorf("at somebody who says nothing: %v", err)
 	}
 	gone := mute.Addr().String()
 	mute.Close()
-	if err := Probe(within(t), gone, j.key); err == nil {
+	if err := ask(within(t), gone, j.key); err == nil {
 		t.Error("nobody is there, and no error")
 	}
 }
@@ -155,5 +157,31 @@ func TestJobNames(t *testing.T) {
 	}()
 	if _, err := s.Join(ctx, Hello{Size: 1, Host: "h", Port: 1}, Events{}); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), `"b"`) {
 		t.Errorf("a rank of job b: %v", err)
+	}
+}
+
+// TestPersist: an address to which no host answers is asked again while there is time, and
+// one that answers otherwise is not.
+func TestPersist(t *testing.T) {
+	away := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}
+	for _, c := range []struct {
+		name  string
+		says  []error
+		calls int
+	}{
+		{"answers later", []error{away, away, nil}, 3},
+		{"refuses later", []error{away, syscall.ECONNREFUSED}, 2},
+		{"no route", []error{syscall.ENETUNREACH}, 1},
+	} {
+		calls := 0
+		err := persist(t.Context(), func() error { calls++; return c.says[calls-1] })
+		if want := c.says[len(c.says)-1]; err != want || calls != c.calls {
+			t.Errorf("%s: %v after %d calls, not %v after %d", c.name, err, calls, want, c.calls)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := persist(over, func() error { return away }); !errors.Is(err, syscall.EHOSTUNREACH) {
+		t.Errorf("without time: %v", err)
 	}
 }
