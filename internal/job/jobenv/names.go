@@ -42,6 +42,10 @@ const (
 	TakenBy   = "ARGON_TAKEN_BY"   // the process that has taken the rank, for those that it starts: see Taken
 )
 
+// PMIFD is what process managers that speak PMI set: the number of a socket to them, see
+// package pmi.
+const PMIFD = "PMI_FD"
+
 // FDFolder has, for each open file of a process, an entry of its number's name, by
 // which the process can open the file once more.
 const FDFolder = "/proc/self/fd/"
@@ -51,6 +55,7 @@ const FDFolder = "/proc/self/fd/"
 const (
 	DeadTime    = "ARGON_DEADTIME"     // silence that counts as death, such as 30s
 	JoinTimeout = "ARGON_JOIN_TIMEOUT" // how long ranks may be missing at the start, such as 90s
+	Alone       = "ARGON_ALONE"        // 1: a process that another launcher started as one of several is a job by itself
 	ShmDir      = "ARGON_SHM_DIR"      // directory for the job's memory
 	Stall       = "ARGON_STALL"        // how long no rank may get on, such as 30s
 	Profile     = "ARGON_PROFILE"      // 1, or more: print where time goes
