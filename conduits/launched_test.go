@@ -75,6 +75,10 @@ func TestLaunchedElsewhere(t *testing.T) {
 		// One inside of the other: Slurm's ranks are those of daemons.
 		{env: slurm + " " + ompi, rank: 2, size: 4, localRank: "0", localSize: "2", alone: true},
 		{env: slurm + " " + pmi, rank: 1, size: 3, localRank: "1", localSize: "3", alone: true},
+		{env: slurm + " PMI_RANK=5 PMI_SIZE=7", rank: 5, size: 7, alone: true},
+
+		// Slurm itself by its plugin for PMI-2.
+		{env: slurm + " PMI_RANK=5 PMI_SIZE=7 PMI_JOBID=3.0 SLURM_JOB_ID=3 SLURM_STEP_ID=0", rank: 5, size: 7, localRank: "1", localSize: "3", alone: true},
 		{env: kube + " ARGON_RANK=7 " + slurm, rank: 7, size: 8, conduit: "hybrid"},
 		{env: "ARGON_RANK=0 ARGON_SIZE=1 " + ompi + " ARGON_CONDUIT=shm", rank: 0, size: 1, conduit: "shm"},
 		{env: pmi + " ARGON_CONDUIT=udp", rank: 1, size: 3, localRank: "1", localSize: "3", conduit: "udp", alone: true},

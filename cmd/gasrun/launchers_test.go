@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -359,10 +358,10 @@ func statuses(t *testing.T, begin func(mode string) result, want map[string]int)
 }
 
 // separate has a launcher start ranks without a rendezvous.
-func separate(t *testing.T, begin func(env ...string) result) {
+func separate(t *testing.T, begin func(env ...string) result, advice ...string) {
 	t.Helper()
 	r := begin()
-	r.want(t, jobenv.StatusUsage, "ARGON_RENDEZVOUS", "ARGON_ALONE=1")
+	r.want(t, jobenv.StatusUsage, append(advice, "ARGON_RENDEZVOUS", "ARGON_ALONE=1")...)
 	for l := range strings.Lines(r.stderr) {
 		if strings.Contains(l, "goroutine") {
 			t.Errorf("more than a line: %s", r.stderr)
@@ -371,33 +370,34 @@ func separate(t *testing.T, begin func(env ...string) result) {
 	begin("ARGON_ALONE=1").ready(t, 2)
 }
 
+// missing has a process manager start 3 processes, of which one is no rank.
+func missing(t *testing.T, begin func(script string) result) {
+	t.Helper()
+	r := begin(`sh -c '[ "$PMI_RANK" = 1 ] || exec ./prog'`)
+	if r.status == 0 || !strings.Contains(r.stderr, "waits for processes of the job") || !strings.Contains(r.stderr, "ARGON_JOIN_TIMEOUT=1s") {
+		t.Errorf("status %d\n%s", r.status, r.stderr)
+	}
+}
+
 func TestMPICH(t *testing.T) {
 	testmain.Long(t)
 	needs(t, "mpich", "mpiexec.mpich")
 	s := newSite(t)
-	s.run("mpich", strings.Replace(s.line("mpiexec"), "-n 16", "-n 4", 1), "", s.meeting()...).ready(t, 4)
+	s.run("mpich", strings.Replace(s.line("mpiexec"), "-n 16", "-n 4", 1), "").ready(t, 4)
+	// As if the ranks were on several hosts, which mpiexec reaches without ssh here.
+	s.run("mpich-hosts", "mpiexec -launcher fork -hosts localhost,127.0.0.1 -n 4 ./prog", "").ready(t, 4)
+	missing(t, func(script string) result {
+		return s.run("mpich-missing", "mpiexec -n 3 "+script, "", "ARGON_JOIN_TIMEOUT=1s")
+	})
+	s.run("mpich-at", "mpiexec -n 4 ./prog", "", s.meeting()...).ready(t, 4)
+	s.run("mpich-alone", "mpiexec -n 2 ./prog", "", "ARGON_ALONE=1").ready(t, 2)
 	// The status that no process hears of is mixed with 1, bit by bit; a signal's number
 	// is what mpiexec returns.
+	want := map[string]int{"error": 1, "status42": 42, "exit6": 7, "kill": 9}
+	statuses(t, func(mode string) result { return s.run("mpich-"+mode, "mpiexec -n 3 ./prog "+mode, "") }, want)
 	statuses(t, func(mode string) result {
-		return s.run("mpich-"+mode, "mpiexec -n 3 ./prog "+mode, "", s.meeting()...)
-	}, map[string]int{"error": 1, "status42": 42, "exit6": 7, "kill": 9})
-	separate(t, func(env ...string) result { return s.run("mpich-alone", "mpiexec -n 2 ./prog", "", env...) })
-}
-
-// TestTwoJobsOfMPICH starts two jobs at one address with one key, which nothing
-// tells apart: the one that comes second says why it cannot be.
-func TestTwoJobsOfMPICH(t *testing.T) {
-	testmain.Long(t)
-	needs(t, "mpich", "mpiexec.mpich")
-	s := newSite(t)
-	env := append(s.meeting(), "ARGON_JOIN_TIMEOUT=10s")
-	holder, err := net.Listen("tcp", strings.TrimPrefix(env[0], "ARGON_RENDEZVOUS="))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close() // the other job's rank 0
-	r := s.run("second", "mpiexec -n 2 ./prog", "", env...)
-	r.want(t, 1, "somebody does already: another job's rank 0")
+		return s.run("mpich-at-"+mode, "mpiexec -n 3 ./prog "+mode, "", s.meeting()...)
+	}, want)
 }
 
 func TestOpenMPI(t *testing.T) {
@@ -594,8 +594,7 @@ func TestSlurm(t *testing.T) {
 	needs(t, "slurm-wlm", "srun", "sbatch", "scontrol", "slurmctld", "slurmd", "munged")
 	s := newSite(t)
 	s.slurm()
-	// The nodes' names mean nothing to the resolver.
-	size := strings.NewReplacer("head -n 1)", "head -n 1 | sed s/^n1$/127.0.0.1/)", "--nodes=4 --ntasks-per-node=8", "--nodes=2 --ntasks-per-node=2", ":7070", fmt.Sprintf(":%d", testmain.Port(t)), "-ppn 8", "-ppn 2")
+	size := strings.NewReplacer("--nodes=4 --ntasks-per-node=8", "--nodes=2 --ntasks-per-node=2", "-ppn 8", "-ppn 2", "-n 16", "-N 2 -n 4")
 	batch := func(name, script string) {
 		t.Helper()
 		r := s.run("submit-"+name, "sbatch --wait -o out."+name+" "+s.write(name+".sbatch", script, 0o755), "")
@@ -603,14 +602,21 @@ func TestSlurm(t *testing.T) {
 		r.stdout += string(out)
 		r.ready(t, 4)
 	}
-	document := size.Replace(s.document("#SBATCH"))
-	batch("srun", document)
+	batch("srun", size.Replace(s.document("#SBATCH")))
+	s.run("srun-line", size.Replace(s.line("srun")), "").ready(t, 4)
+	// What tells that the local ranks are Slurm's.
+	s.run("srun-number", `srun -Q --mpi=pmi2 -n 2 sh -c '[ "$PMI_JOBID" = "$SLURM_JOB_ID.$SLURM_STEP_ID" ]'`, "").want(t, 0)
+	missing(t, func(script string) result {
+		return s.run("srun-missing", "srun -Q --mpi=pmi2 -n 3 "+script, "", "ARGON_JOIN_TIMEOUT=1s")
+	})
+	want := map[string]int{"error": 1, "status42": 42, "exit6": 6, "kill": 137}
+	statuses(t, func(mode string) result { return s.run("srun-"+mode, "srun -Q --mpi=pmi2 -n 3 ./prog "+mode, "") }, want)
 	statuses(t, func(mode string) result {
-		return s.run("srun-"+mode, "srun -Q -n 3 ./prog "+mode, "", s.meeting()...)
-	}, map[string]int{"error": 1, "status42": 42, "exit6": 6, "kill": 137})
+		return s.run("srun-at-"+mode, "srun -Q -n 3 ./prog "+mode, "", s.meeting()...)
+	}, want)
 	// A rank that computes is ended by srun, and does not change the status.
 	s.run("srun-kill", "srun -Q --kill-on-bad-exit=1 -n 3 ./prog status42 toil", "", s.meeting()...).want(t, 42, "rank 1 failed")
-	separate(t, func(env ...string) result { return s.run("srun-alone", "srun -Q -n 2 ./prog", "", env...) })
+	separate(t, func(env ...string) result { return s.run("srun-alone", "srun -Q -n 2 ./prog", "", env...) }, "srun --mpi=pmi2")
 	needsSSHD(t)
 	s.sshd()
 	batch("gasrun", "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2\n"+size.Replace(s.line(`gasrun -hosts "$(scontrol`)))

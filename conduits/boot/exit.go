@@ -13,10 +13,6 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
-// envAlone is set to 1 for a process that another launcher started as one of
-// several and that is to be a job by itself nevertheless.
-const envAlone = "ARGON_ALONE"
-
 // Exit ends the process with what Run returned: status 0 for nil; else it prints
 // "argon: " and the error to standard error and ends with status 1, or 2 if the
 // program was started in a way that cannot be meant, such as with a variable
@@ -45,20 +41,24 @@ func Exit(err error) {
 // there is one, is for a process that a launcher has started alone: the script of a
 // Slurm job, in which srun has been forgotten, looks the same. prefix begins errors.
 func alone(prefix string, env func(string) string) (remark string, err error) {
-	switch v := env(envAlone); v {
+	switch v := env(jobenv.Alone); v {
 	case "1":
 		return "", nil
 	case "", "0":
 	default:
-		return "", errs.BadArg("%s: %s=%q is neither 0 nor 1", prefix, envAlone, v)
+		return "", errs.BadArg("%s: %s=%q is neither 0 nor 1", prefix, jobenv.Alone, v)
 	}
 	l, ok := jobenv.FindStarter(env)
 	switch {
 	case ok && l.Several:
-		return "", errs.WithStatus(errs.BadArg("%s: %s (%s) has started several processes and nothing says where they meet, so each would be a job by itself: set ARGON_RENDEZVOUS=host:port and ARGON_JOB_KEY_FILE for all, or start them with gasrun -n, or set %s=1 if that is meant",
-			prefix, l.Name, l.Said, envAlone), jobenv.StatusUsage)
+		better := ""
+		if l.Name == "Slurm" {
+			better = "start them by srun --mpi=pmi2, or "
+		}
+		return "", errs.WithStatus(errs.BadArg("%s: %s (%s) has started several processes and nothing says where they meet, so each would be a job by itself: %sset ARGON_RENDEZVOUS=host:port and ARGON_JOB_KEY_FILE for all, or start them with gasrun -n, or set %s=1 if that is meant",
+			prefix, l.Name, l.Said, better, jobenv.Alone), jobenv.StatusUsage)
 	case ok:
-		return fmt.Sprintf("%s (%s) has started this process alone, so it is a job by itself; set %s=1 if that is meant", l.Name, l.Said, envAlone), nil
+		return fmt.Sprintf("%s (%s) has started this process alone, so it is a job by itself; set %s=1 if that is meant", l.Name, l.Said, jobenv.Alone), nil
 	}
 	return "", nil
 }

@@ -244,6 +244,9 @@ func TestOtherLauncher(t *testing.T) {
 			err := Run(context.Background(), Config{Ranks: 2, Output: &said}, layered(func(*rank) error { ran.Add(1); return nil }))
 			if !c.runs {
 				vars = append(vars, "ARGON_RENDEZVOUS", "ARGON_JOB_KEY_FILE", "gasrun", "ARGON_ALONE=1")
+				if strings.HasPrefix(c.env, "SLURM") {
+					vars = append(vars, "srun --mpi=pmi2")
+				}
 				wantErr(t, err, errs.ErrBadArg, vars...)
 				if s := status(err); s != 2 || ran.Load() != 0 || strings.Contains(err.Error(), "\n") {
 					t.Errorf("status %d, %d ranks ran: %v", s, ran.Load(), err)

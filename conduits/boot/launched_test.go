@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/fakepmi"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
@@ -117,5 +120,44 @@ func TestOtherLauncherStatus(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestProcessManager has processes find each other by their process manager, with nothing
+// else given; a program that a rank runs is none of them.
+func TestProcessManager(t *testing.T) {
+	for _, conduit := range []string{"", "udp"} {
+		m := &fakepmi.Manager{Size: 3}
+		out := make([]bytes.Buffer, m.Size)
+		var cmds []*exec.Cmd
+		for r := range m.Size {
+			pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs, f := os.NewFile(uintptr(pair[0]), "process"), os.NewFile(uintptr(pair[1]), "manager")
+			defer theirs.Close()
+			ours, err := net.FileConn(f)
+			f.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			go m.Serve(t, ours)
+			c := testjob.Command(t, "nests", "PMI_FD=3", fmt.Sprint("PMI_RANK=", r), "PMI_SIZE=3", "ARGON_CONDUIT="+conduit)
+			c.ExtraFiles, c.Stdout, c.Stderr = []*os.File{theirs}, &out[r], &out[r]
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+			cmds = append(cmds, c)
+		}
+		for r, c := range cmds {
+			if err := c.Wait(); err != nil || !strings.Contains(out[r].String(), "rank 0 of 1\n") {
+				t.Errorf("%s: rank %d: %v\n%s", conduit, r, err, &out[r])
+			}
+		}
+		if m.Ended() != m.Size {
+			t.Errorf("%d processes have told the manager that they end", m.Ended())
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 		"all":              func() { Main(Config{}, layered(around)) },
 		"fail":             func() { Main(Config{}, layered(failAsTold)) },
 		"kill":             func() { Main(Config{}, layered(killed)) },
+		"nests":            func() { Main(Config{}, layered(nests)) },
 		"quit":             func() { Main(Config{}, layered(quitWhileWaiting)) },
 		"silent":           func() { Main(Config{}, layered(func(s *rank) error { fmt.Println("ready"); return s.forever() })) },
 		"twice":            runTwice,
@@ -182,6 +184,20 @@ func quitWhileWaiting(r *rank) error {
 		return r.barrier()
 	}
 	return r.forever()
+}
+
+// nests is around, and has each rank run a program of another job.
+func nests(r *rank) error {
+	if err := around(r); err != nil {
+		return err
+	}
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "ARGONTEST_JOB=alone", "ARGON_RANKS=1")
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	if err := c.Run(); err != nil {
+		return err
+	}
+	return r.barrier()
 }
 
 // wantErr checks that err is a kind, and has parts in its text.

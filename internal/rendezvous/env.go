@@ -50,23 +50,28 @@ type Setup struct {
 	// Logf prints what the service has to say, see ServerConfig; FromEnv has it
 	// print to standard error.
 	Logf func(format string, args ...any)
+
+	at net.Listener // where rank 0 serves, if it listens already
 }
 
 // FromEnv reads ARGON_RENDEZVOUS, ARGON_RENDEZVOUS_SERVE, ARGON_JOIN_TIMEOUT,
 // ARGON_DEADTIME and the job's key from the environment, which env looks up as
 // os.Getenv does. The job's name is ARGON_JOBID, or what Slurm, PMI or PMIx call
-// it. Without ARGON_RENDEZVOUS or the key it returns ErrNotReady, and
+// it. Without ARGON_RENDEZVOUS, a process that has a process manager (jobenv.Managed)
+// learns by it where ranks meet, and the key unless it is set, once: FromEnv waits until
+// all ranks have called it. Else, or without the key, it returns ErrNotReady, and
 // ErrBadArg for all that cannot be, together.
 func FromEnv(env func(key string) string) (Setup, error) {
+	managed := jobenv.Managed(env)
 	s := Setup{Server: env(jobenv.Rendezvous), Logf: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "argon: "+format+"\n", args...)
 	}}
-	if s.Server == "" {
+	if s.Server == "" && !managed {
 		return Setup{}, errs.NotReady("rendezvous: %s=host:port is not set; gasrun sets it, and without gasrun what starts the ranks", jobenv.Rendezvous)
 	}
 	var all []error
 	host, port, err := net.SplitHostPort(s.Server)
-	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
+	if n, bad := strconv.ParseUint(port, 10, 16); !managed && (err != nil || bad != nil || n == 0 || host == "") {
 		all = append(all, errs.BadArg("rendezvous: %s=%q is not host:port with a port from 1 to 65535", jobenv.Rendezvous, s.Server))
 	}
 	switch v := env(jobenv.RendezvousServe); v {
@@ -90,11 +95,14 @@ func FromEnv(env func(key string) string) (Setup, error) {
 		}
 	}
 	s.Job = clip(jobenv.JobName(env), MaxJob)
-	if s.Key, err = jobkey.LoadFrom(env); err != nil {
+	if s.Key, err = jobkey.LoadFrom(env); err != nil && !(managed && errors.Is(err, errs.ErrNotReady)) {
 		all = append(all, fmt.Errorf("rendezvous: %w", err))
 	}
 	if err := errors.Join(all...); err != nil {
 		return Setup{}, err
+	}
+	if managed {
+		return s.meet(env)
 	}
 	return s, nil
 }
@@ -121,7 +129,10 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 	var srv *Server
 	dial := s.Server
 	if s.Serve && h.Rank == 0 {
-		l, err := listen(s.Server)
+		l, err := s.at, error(nil)
+		if l == nil {
+			l, err = listen(s.Server)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -67,7 +67,7 @@ var Vars = [...]Var{
 		Meaning: "transport",
 		Text:    "Transport.",
 		Range:   "`shm`, `hybrid`, `udp`, `sim`, in a build with the tag `ofi` also `ofi` and `hybrid-ofi`, or one that the program registers",
-		Default: "`shm`; with several hosts, or with `ARGON_RENDEZVOUS`, `hybrid`",
+		Default: "`shm`; with several hosts, with `ARGON_RENDEZVOUS` or by PMI-1, `hybrid`",
 		Also:    "`Config.Conduit`, `-conduit`",
 		Form:    word,
 	},
@@ -259,6 +259,7 @@ var Vars = [...]Var{
 		Meaning: "where ranks meet",
 		Text:    "Where the ranks of a job without gasrun meet.",
 		Range:   "`host:port`, port 1 to 65535",
+		Default: "what rank 0 says by PMI-1, if that is spoken",
 		Form:    hostPort,
 	},
 	{
@@ -323,11 +324,11 @@ var Vars = [...]Var{
 		Form:    text,
 	},
 	{
-		Name: "ARGON_ALONE", Readers: "conduits/boot",
+		Name: "ARGON_ALONE", Readers: "conduits/boot internal/job/jobenv",
 		Meaning: "processes of another launcher are jobs by themselves",
 		Text:    "1: processes that Slurm, Open MPI or PMI started without `ARGON_RENDEZVOUS` are jobs by themselves.",
 		Range:   "0 or 1",
-		Default: "0: they are an error",
+		Default: "0: they are one job if their process manager speaks PMI-1, and else an error",
 		Form:    number(0, 1),
 	},
 	{

@@ -32,6 +32,9 @@ type launcher struct {
 	after string
 }
 
+// pmi is the name of process managers that speak PMI-1 or PMI-2.
+const pmi = "PMI"
+
 // launchers are those that are known. A process may have the variables of more
 // than one: Open MPI and MPICH start their daemons with Slurm, whose ranks are
 // then not those of the job, so that they come first.
@@ -45,7 +48,7 @@ var launchers = [...]launcher{
 		counts: "OMPI_COMM_WORLD_SIZE",
 	},
 	{
-		name: "PMI",
+		name: pmi,
 		rank: "PMI_RANK", size: []string{"PMI_SIZE"},
 		localRank: []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}, localSize: []string{"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},
 		kind: "PMI", job: []string{"PMI_JOBID"},
@@ -86,13 +89,14 @@ type Place struct {
 // say that cannot be.
 //
 // Rank and Size count before all others. Without them, but only if Rendezvous says
-// where ranks find each other, the rank is what the first of the launchers says that
-// has numbered the process. Then Place.Env knows Rank, Size, LocalRank and LocalSize
-// as far as that launcher has said them, and Conduit is hybrid, unless they are set.
+// where ranks find each other, or a process manager can (see Managed), the rank is what
+// the first of the launchers says that has numbered the process. Then Place.Env knows
+// Rank, Size, LocalRank and LocalSize as far as that launcher has said them, and Conduit
+// is hybrid, unless they are set.
 func FindPlace(env func(key string) string) (p Place, ok bool, err error) {
 	p.Env = env
 	rank, size, at := env(Rank), env(Size), env(Rendezvous)
-	if rank == "" && at != "" {
+	if rank == "" && (at != "" || Managed(env)) {
 		for i := range launchers {
 			if l := &launchers[i]; env(l.rank) != "" {
 				return l.place(env)
@@ -117,6 +121,14 @@ func FindPlace(env func(key string) string) (p Place, ok bool, err error) {
 		p.Env = overlay(env, map[string]string{Conduit: "hybrid"})
 	}
 	return p, true, nil
+}
+
+// Managed reports whether a process has to learn from its process manager where the ranks
+// meet: that has started several and left each a socket to it, no gasrun or user has said
+// where, and no user that the processes are jobs by themselves.
+func Managed(env func(key string) string) bool {
+	s, _ := FindStarter(env)
+	return s.Several && s.Name == pmi && env(PMIFD) != "" && env(Rendezvous) == "" && env(JobID) == "" && env(Alone) != "1"
 }
 
 // known lists the variables that name a rank.
@@ -217,6 +229,11 @@ func overlay(env func(string) string, more map[string]string) func(string) strin
 func (l *launcher) place(env func(string) string) (p Place, ok bool, err error) {
 	bad := func(format string, args ...any) (Place, bool, error) {
 		return Place{Env: env}, true, errs.BadArg("jobenv: "+l.name+": "+format, args...)
+	}
+	if id := env("PMI_JOBID"); l.name == pmi && id != "" && id == env("SLURM_JOB_ID")+"."+env("SLURM_STEP_ID") {
+		step := *l // srun --mpi=pmi2: Slurm's variables are those of the ranks, not of daemons
+		step.slurm, step.localRank = true, []string{"SLURM_LOCALID"}
+		l = &step
 	}
 	rank, size := setting{l.rank, env(l.rank)}, first(env, l.size)
 	if p.Size, err = strconv.Atoi(size.value); err != nil || p.Size < 1 || p.Size > MaxRanks {

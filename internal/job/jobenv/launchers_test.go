@@ -59,3 +59,37 @@ func TestFindStarter(t *testing.T) {
 		}
 	}
 }
+
+// TestManaged: which processes learn from a process manager where they meet; they have a place
+// without a rendezvous.
+func TestManaged(t *testing.T) {
+	const pmi = "PMI_RANK=0 PMI_SIZE=2 PMI_FD=5 "
+	for _, c := range []struct {
+		env  string
+		want bool
+	}{
+		{pmi, true},
+		{pmi + "ARGON_ALONE=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1", true},
+		{pmi + "ARGON_ALONE=1", false},
+		{pmi + "ARGON_RENDEZVOUS=a:1", false},
+		{pmi + "ARGON_JOBID=7", false}, // a rank of gasrun's
+		{pmi + "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2", false},
+		{"PMI_RANK=0 PMI_SIZE=1 PMI_FD=5", false},
+		{"PMI_RANK=0 PMI_SIZE=2", false},
+		{"PMI_FD=5 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", false},
+	} {
+		m := map[string]string{}
+		for f := range strings.FieldsSeq(c.env) {
+			k, v, _ := strings.Cut(f, "=")
+			m[k] = v
+		}
+		env := func(k string) string { return m[k] }
+		if got := jobenv.Managed(env); got != c.want {
+			t.Errorf("%s: %v", c.env, got)
+		}
+		p, ok, err := jobenv.FindPlace(env)
+		if m[jobenv.Rendezvous] == "" && (ok != c.want || err != nil || ok && (p.Size != 2 || p.Env(jobenv.Conduit) != "hybrid")) {
+			t.Errorf("%s: %+v, %v, %v", c.env, p, ok, err)
+		}
+	}
+}

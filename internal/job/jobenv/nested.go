@@ -12,7 +12,7 @@ import (
 // that it starts do not have.
 var places = []string{
 	Rank, Size, LocalRank, LocalSize, JobID, SegFD, CtlFD, Freeze, JobSocket, TakenBy, Sharers, Viewed,
-	Rendezvous, RendezvousServe, Host, JobKey, JobKeyFile,
+	Rendezvous, RendezvousServe, Host, JobKey, JobKeyFile, PMIFD,
 }
 
 // settings are those that gasrun sets for its ranks whatever the environment has, and that

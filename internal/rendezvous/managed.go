@@ -1,0 +1,146 @@
+package rendezvous
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/job/pmi"
+	"github.com/argon-go/argon/internal/sys/awake"
+	"github.com/argon-go/argon/internal/sys/ifaddr"
+)
+
+// told is the Setup that this process has by its process manager, which tells it once.
+var told struct {
+	once sync.Once
+	s    Setup
+	err  error
+}
+
+// meet is s with what the process manager tells this process.
+func (s Setup) meet(env func(string) string) (Setup, error) {
+	told.once.Do(func() {
+		patience := cmp.Or(s.Patience, DefaultPatience)
+		ctx, cancel := awake.WithTimeout(context.Background(), patience)
+		defer cancel()
+		conn, err := pmi.Inherited(env(jobenv.PMIFD))
+		if err == nil {
+			told.s, err = s.meetBy(ctx, conn, env)
+		}
+		if err != nil {
+			told.err = fmt.Errorf("rendezvous: rank %s: %w (%s=%s, %s=%v; %s goes without it)",
+				env(jobenv.Rank), err, jobenv.PMIFD, env(jobenv.PMIFD), jobenv.JoinTimeout, patience, jobenv.Rendezvous)
+		}
+	})
+	return told.s, told.err
+}
+
+// place is the key of what rank 0 tells the others: "1", the job's key or "-" if they have
+// it, and the addresses of the service, with commas between.
+const place = "argon-rendezvous"
+
+// meetBy is meet by a connection to the process manager. Rank 0 listens before it tells the
+// others where, so that none finds another program there.
+func (s Setup) meetBy(ctx context.Context, conn net.Conn, env func(string) string) (Setup, error) {
+	s.Serve = true
+	secret := "-"
+	if env(jobenv.Rank) != "0" {
+		text, err := pmi.Exchange(ctx, conn, place, "")
+		if err != nil {
+			return Setup{}, err
+		}
+		return s.find(ctx, text)
+	}
+	if !s.Key.Valid() {
+		s.Key = jobkey.New()
+		secret = s.Key.Reveal()
+	}
+	addrs, err := served(env)
+	if err != nil {
+		conn.Close()
+		return Setup{}, err
+	}
+	host := ""
+	if len(addrs) == 1 {
+		host = addrs[0].String()
+	}
+	if s.at, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+		conn.Close()
+		return Setup{}, errs.Resource("rank 0 cannot serve: %s (%s)", reason(err), jobenv.Iface)
+	}
+	words := []string{"1", secret}
+	port := addrPort(s.at.Addr()).Port()
+	for _, a := range addrs {
+		words = append(words, netip.AddrPortFrom(a, port).String())
+	}
+	s.Server = words[2]
+	if _, err = pmi.Exchange(ctx, conn, place, strings.Join(words, ",")); err != nil {
+		s.at.Close()
+		return Setup{}, err
+	}
+	return s, nil
+}
+
+// mostAddrs is how many addresses rank 0 tells, which all fit into the value.
+const mostAddrs = 12
+
+// served are the addresses where rank 0 serves: that of ARGON_IFACE, the loopback address if
+// all ranks are on this host, and else all that other hosts may reach.
+func served(env func(string) string) ([]netip.Addr, error) {
+	if name := env(jobenv.Iface); name != "" {
+		a, err := ifaddr.Choose(name, true)
+		return []netip.Addr{a}, err
+	}
+	if n := env(jobenv.LocalSize); n != "" && n == env(jobenv.Size) {
+		return []netip.Addr{ifaddr.Loopback()}, nil
+	}
+	addrs := ifaddr.Own()
+	if len(addrs) == 0 {
+		return nil, errs.Resource("this host has no address that others reach, and not all ranks are here, or nothing says so (%s=%q, %s=%q)",
+			jobenv.Size, env(jobenv.Size), jobenv.LocalSize, env(jobenv.LocalSize))
+	}
+	return addrs[:min(len(addrs), mostAddrs)], nil
+}
+
+// find is s of a rank that rank 0 has told text.
+func (s Setup) find(ctx context.Context, text string) (Setup, error) {
+	words := strings.Split(text, ",")
+	odd := func() (Setup, error) { // without the text, which may have the key
+		return Setup{}, errs.BadArg("what rank 0 has told by the process manager (%s, %d bytes) is not understood: another version of argon, or another program", place, len(text))
+	}
+	if len(words) < 3 || len(words) > 2+mostAddrs || words[0] != "1" {
+		return odd()
+	}
+	if secret := words[1]; secret != "-" {
+		key, err := jobkey.Parse(secret)
+		switch {
+		case err != nil:
+			return odd()
+		case s.Key.Valid():
+			return Setup{}, errs.BadArg("the job's key is set here (%s, %s), and not for rank 0", jobenv.JobKeyFile, jobenv.JobKey)
+		}
+		s.Key = key
+	} else if !s.Key.Valid() {
+		return Setup{}, errs.BadArg("the job's key is set for rank 0, and not here (%s, %s)", jobenv.JobKeyFile, jobenv.JobKey)
+	}
+	for _, w := range words[2:] {
+		if _, err := netip.ParseAddrPort(w); err != nil {
+			return odd()
+		}
+	}
+	if s.Server = words[2]; len(words) == 3 {
+		return s, nil
+	}
+	var err error
+	if s.Server, err = Reach(ctx, words[2:], s.Key); err != nil {
+		return Setup{}, errs.Resource("rank 0 cannot be reached from here: %v (a firewall, or %s)", err, jobenv.Iface)
+	}
+	return s, nil
+}
