@@ -340,6 +340,11 @@ func Swap64(v uint64) uint64 { return bits.ReverseBytes64(v) }
 // Complex is re + im i: no constant, which Go would compute without signs of zeros, and refuse to divide by zero.
 func Complex(re, im float64) complex128 { return complex(re, im) }
 
+// Held is c as a variable: Go's compiler loads a constant wherever it is used, and keeps a variable in a register. The sum is c, of -0, too.
+func Held[T float32 | float64](c T) T { return c + T(minusZero) }
+
+var minusZero = math.Copysign(0, -1)
+
 // Scale is z times x.
 func Scale(z complex128, x float64) complex128 { return complex(real(z)*x, imag(z)*x) }
 

@@ -51,11 +51,12 @@ func reached[T Scalar](t *Thread, p Phaseless, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Add(w.Base, off)), min(n, int(limit-off)/int(unsafe.Sizeof(v))))
 }
 
-// Within narrows from and to, the bounds of a loop whose variable i makes the window's indices
-// i+least-first to i+most-first, so that all of these are in Own. There is no such loop if from is
-// not less than to.
-func (w Window[T, B]) Within(from, to, first, least, most int) (int, int) {
-	return max(from, first-least), min(to, first+len(w.own)-most)
+// Run is where element i lies, and how many of n elements from i on lie there one behind the other in the window.
+func (w Window[T, B]) Run(i, n int) (*T, int) {
+	if uint(i) < uint(len(w.own)) {
+		return &w.own[i], min(n, len(w.own)-i)
+	}
+	return nil, 0
 }
 
 // Own is the elements from 0 on that are reached by load and store.
@@ -167,22 +168,50 @@ func (s Spread[T, B]) Row(t *Thread, i, n int) Window[T, B] {
 	b := at / block
 	phase := at - b*block
 	thread, off := b&s.mask, s.off+(b>>(s.log&63)*block+phase)*uint64(unsafe.Sizeof(*new(T)))
-	run := s.Run(i)
-	return Window[T, B]{run[:min(n, len(run))], thread<<threadUnit | phase<<offsetBits | off}
+	first, run := s.Run(t, i, n)
+	return Window[T, B]{unsafe.Slice(first, run), thread<<threadUnit | phase<<offsetBits | off}
 }
 
-// Run is the elements from i on that lie one behind the other and are reached by load and store, up to the end of i's block if there
-// is more than one thread; none if i is not reached so.
-func (s Spread[T, B]) Run(i int) []T {
-	if !s.Has(i) {
-		return nil
+// Spill does nothing. Before a loop the call takes from registers all that the loop does not use: Go's compiler would have it in the
+// same registers again at the end of each iteration.
+//
+//go:noinline
+func Spill() {}
+
+// Alone is [Spread.Run] of one thread, which finds its elements without a call; nil if it is not alone, or not all n elements are reached.
+func (s Spread[T, B]) Alone(i, n int) (first *T, run int) {
+	if at := uint64(i + s.shift); at < s.limit && uint64(n) <= s.limit-at && s.mask == 0 {
+		first = (*T)(unsafe.Add(s.table[0], s.off+at*uint64(unsafe.Sizeof(*first))))
 	}
-	at, block := uint64(i+s.shift), uint64(unsafe.Sizeof(*(*B)(nil)))
-	more := block - at%block
-	if s.mask == 0 {
-		more = s.limit - at
+	return first, n
+}
+
+// Run is where element i lies, and how many of n elements from i on lie there one behind the other and are reached by load
+// and store, up to the end of i's block if there is more than one thread; none if i is not reached so. THREADS may be any
+// number, and not all threads need be reached.
+//
+//go:noinline
+func (s Spread[T, B]) Run(t *Thread, i, n int) (first *T, run int) {
+	if n < 1 {
+		return nil, n
 	}
-	return unsafe.Slice(s.At(i), int(more))
+	block := uint64(unsafe.Sizeof(*(*B)(nil)))
+	if s.Has(i) {
+		at := uint64(i + s.shift)
+		more := block - at%block
+		if s.mask == 0 {
+			more = s.limit - at
+		}
+		return s.At(i), int(min(uint64(n), more))
+	}
+	var own []T
+	if block == 1 {
+		own = reached[T](t, s.place(t, i), 1)
+	} else {
+		q := s.phased(t, i)
+		own = reached[T](t, q.Phaseless(), min(n, int(block)-q.Phase()))
+	}
+	return unsafe.SliceData(own), len(own)
 }
 
 // Get is a relaxed read of element i.

@@ -693,7 +693,7 @@ func (g *gen) arith(op front.Op, t *front.Type, l exp, rn *front.Node) exp {
 		return withReal(g, op, t, l, g.expr(x))
 	}
 	if op != front.Shl && op != front.Shr {
-		return ir.Op(l, ops[op], g.expr(rn))
+		return ir.Op(l, ops[op], operand(g, op, rn))
 	}
 	most := t.Size()*8 - 1
 	if rn.Op == front.Num {
@@ -763,7 +763,7 @@ func (g *gen) expr(n *front.Node) exp {
 			}
 			return withReal(g, n.Op, n.Type, z, r)
 		}
-		l := g.expr(n.L)
+		l := operand(g, front.Add, n.L)
 		if constant(n.L) && (n.Op == front.Shl || n.Op == front.Shr || constant(n.R)) {
 			l = g.typed(n.L)
 		}
@@ -893,6 +893,26 @@ func (g *gen) pointerDiff(n *front.Node) exp {
 		l, r = ir.Convert(bytes, l), ir.Convert(bytes, r)
 	}
 	return ir.CallTo("libc.Diff", l, r)
+}
+
+// operand is n as an operand of op: a constant of an innermost loop that an instruction has to load as a variable from before the loops, since Go's
+// compiler loads constants in each iteration.
+func operand(g *gen, op front.Op, n *front.Node) exp {
+	half, _ := math.Frexp(math.Abs(n.F))
+	switch {
+	case n.Op != front.FNum || g.held == nil || g.stripped == nil && g.rowed == nil:
+		return g.expr(n)
+	case n.F == 0 || math.IsInf(n.F, 0) || math.IsNaN(n.F) || op == front.Div && half == 0.5 || op == front.Mul && (n.F == 1 || n.F == 2):
+		return float(n) // there are other instructions
+	}
+	e := float(n)
+	t := g.goType(n.Type)
+	key := t.String() + e.String()
+	if g.held[key].Zero() {
+		g.held[key] = g.name()
+		g.holding = append(g.holding, ir.Define(g.held[key], ir.CallOf(ir.Generic("libc.Held", t), e)))
+	}
+	return g.held[key]
 }
 
 func float(n *front.Node) exp {
@@ -1057,7 +1077,7 @@ func (g *gen) castPointer(n *front.Node) exp {
 
 // private is a shared place as a private one, where it is known to be this thread's.
 func (g *gen) private(n *front.Node) (exp, bool) {
-	if p, ok := g.slice(n); ok {
+	if p, ok := g.strip(n); ok {
 		return p, true
 	}
 	if g.o.Checked || g.local == nil || n.Mem == front.Strict || !opt.ScalarAccess(n.Type) {

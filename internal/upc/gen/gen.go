@@ -152,13 +152,15 @@ type gen struct {
 
 	renamed map[*front.Sym]exp // local variables that have another name in what is being generated
 
-	windows map[string]*window // of the loops that are being generated
-	blocks  *opt.Blocks
-	sliced  *sliced
-	rowed   *rowed
-	group   *group
-	unused  bool // the value of the call that is generated is not used
-	watched int  // in how many conditions of loops, which may wait for another thread's write
+	windows  map[string]*window // of the loops that are being generated
+	held     map[string]exp     // constants in variables, of these loops
+	holding  ir.Block           // their declarations
+	blocks   *opt.Blocks
+	stripped *stripped
+	rowed    *rowed
+	group    *group
+	unused   bool // the value of the call that is generated is not used
+	watched  int  // in how many conditions of loops, which may wait for another thread's write
 }
 
 // reserved are the names that variables and functions of C do not get.

@@ -27,7 +27,7 @@ type share struct {
 // reached by load and store, and reports whether it has. Otherwise other emits the loop. All iterations are the
 // thread's if by is nil.
 func (g *gen) together(n *front.Node, by *share, other func()) bool {
-	if g.o.Checked || g.o.MayAlias || g.fn.Gotos || g.hoist != nil || g.group != nil || g.sliced != nil {
+	if g.o.Checked || g.o.MayAlias || g.fn.Gotos || g.hoist != nil || g.group != nil || g.stripped != nil {
 		return false
 	}
 	own, aff := g.own, (*front.Node)(nil)

@@ -27,7 +27,7 @@ type base struct {
 // withRows emits a loop with rows, and reports whether it is one: what it begins with, and, if there is an iteration,
 // its rows and the loop.
 func withRows(g *gen, n *front.Node) (ends, terms, ok bool) {
-	if g.o.Checked || g.o.MayAlias || g.fn == nil || g.fn.Gotos || g.fn.Landings != nil || g.hoist != nil || g.rowed != nil || g.sliced != nil || g.group != nil {
+	if g.o.Checked || g.o.MayAlias || g.fn == nil || g.fn.Gotos || g.fn.Landings != nil || g.hoist != nil || g.rowed != nil || g.stripped != nil || g.group != nil {
 		return false, false, false
 	}
 	of, ok := opt.RowsOf(n)

@@ -18,7 +18,7 @@ type window struct {
 }
 
 // windowed emits a loop, and before it the windows of the places in its body that the loop leaves
-// where they are and that no loop around it has one for.
+// where they are and that no loop around it has one for; and constants that loops in it have in variables, if there is none around it.
 func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
 	if g.o.Checked || g.fn.Gotos {
 		emit()
@@ -26,6 +26,10 @@ func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
 	}
 	if g.windows == nil {
 		g.windows = map[string]*window{}
+	}
+	outer := g.held == nil && g.hoist == nil
+	if outer {
+		g.held = map[string]exp{}
 	}
 	made := g.look().Windows(n, body, only, g.made)
 	for _, p := range made {
@@ -45,6 +49,10 @@ func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
 		if loop.Uses(w.name) {
 			g.makeWindow(w)
 		}
+	}
+	if outer {
+		g.emit(g.holding...)
+		g.held, g.holding = nil, nil
 	}
 	g.emit(loop...)
 }
@@ -103,14 +111,13 @@ func (g *gen) makeWindow(w *window) {
 // wholeBits is more bits than a segment's elements have numbers.
 const wholeBits = 40
 
-// sliced is the elements of windows as slices, in a loop over i all of whose accesses to them are
-// known to be inside. Each index i + c of a window has a slice of its own, that begins where the loop
-// does, and all are as long as the loop: so Go's compiler leaves out the checks of their bounds.
-type sliced struct {
-	i      *front.Sym
-	k      exp // how many iterations there have been, of type int
-	slices map[opt.Slice]exp
-	runs   map[string]exp // or of runs that begin with the loop
+// stripped is a loop over i whose strips are found before it (opt.Strips): pointers to elements of which each iteration has the next.
+type stripped struct {
+	i     *front.Sym
+	c     *opt.Changes
+	k     exp // how many iterations there have been, of type int
+	first map[string]exp
+	least map[string]int64
 }
 
 // look is what is known where code is generated.
@@ -119,148 +126,98 @@ func (g *gen) look() opt.Options { return opt.Options{Threads: g.o.Threads, Bloc
 // made reports whether there is a window with that key.
 func (g *gen) made(key string) bool { return g.windows[key] != nil }
 
+// leastStrip is how many iterations go by strips, at least.
+const leastStrip = 4
+
+// stripsOf are those of loop n over i.
+func stripsOf(g *gen, n *front.Node, i *front.Sym) []*opt.Strip {
+	if g.stripped != nil || len(g.windows) == 0 {
+		return nil
+	}
+	return g.look().Strips(n.R, i, opt.ChangesOf(n), g.made)
+}
+
 // counted emits what is left of the loop n over i, which has a value, up to before hi, a value of
-// Go's type int. For indices that are i and a constant, of windows that are there, the body is
-// emitted twice: for the iterations whose elements all are in the windows, which it takes from
-// slices then, and for the others, which come before these or behind them.
+// Go's type int. With strips the body is emitted twice: for as many iterations as all strips have elements that lie one behind the
+// other, which takes them from there, and for those in between.
 func (g *gen) counted(n *front.Node, i *front.Sym, hi exp) {
-	of := g.look().Slices(n.R, i, g.made)
 	name, t := g.variable(i), g.goType(i.Type)
 	loop := func(to exp) *ir.Stmt {
 		return ir.Loop(nil, ir.Op(ir.Convert(goInt, name), "<", to), ir.Update(name, "++"), g.capture(func() { g.inside(n.R) }))
 	}
-	if len(of.Slices) == 0 || g.sliced != nil {
-		if runs := runsOf(g, n, i); len(runs) > 0 {
-			strips(g, n, i, hi, runs, loop)
-		} else {
-			g.emit(loop(hi))
-		}
+	strips := stripsOf(g, n, i)
+	if len(strips) == 0 {
+		g.emit(loop(hi))
 		return
 	}
-	end, from, to := g.name(), g.name(), g.name()
-	at := ir.Convert(goInt, name)
-	g.emit(ir.Define(end, hi), ir.Pair(from, to, ":=", at, end))
-	for _, r := range of.Reach {
-		w := g.windows[r.Key]
-		first := w.first
-		if first.Zero() {
-			first = num(0)
-		}
-		g.emit(ir.Pair(from, to, "=", ir.Method(w.name, "Within", from, to, first, num(r.Least), num(r.Most))))
-	}
-	s := &sliced{i: i, slices: map[opt.Slice]exp{}}
-	line := g.line
-	inside := g.capture(func() {
-		var length exp
-		for _, of := range of.Slices {
-			w := g.windows[of.Key]
-			shift := func(e exp) exp {
-				if !w.first.Zero() {
-					e = ir.Op(e, "-", w.first)
-				}
-				switch {
-				case of.C > 0:
-					e = ir.Op(e, "+", num(of.C))
-				case of.C < 0:
-					e = ir.Op(e, "-", num(-of.C))
-				}
-				return e
-			}
-			v := g.name()
-			s.slices[of] = v
-			all := ir.Slice(ir.Method(w.name, "Own"), shift(at), shift(to))
-			if length.Zero() {
-				length = ir.CallTo("len", v)
-			} else {
-				all = ir.Slice(all, exp{}, length)
-			}
-			g.emit(ir.Define(v, all), ir.Drop(v)) // sizeof and its kin name places without reading them
-		}
-		// A variable of this loop alone stays in a register.
-		s.k = g.name()
-		begin := g.name()
-		g.emit(ir.Define(begin, name))
-		g.sliced = s
-		g.emit(ir.Over(s.k, exp{}, s.slices[of.Slices[0]], g.capture(func() {
-			g.emit(ir.Define(name, ir.Op(begin, "+", ir.Convert(t, s.k))), ir.Drop(name))
-			g.stmt(n.R) // a block of its own, which may have another variable of that name
-		})))
-		g.sliced = nil
-		g.emit(ir.Set(name, ir.Convert(t, to)), ir.Keyword("continue"))
-	})
-	g.line = line
-	stop := g.name()
-	both := ir.Block{
-		ir.When(ir.Op(ir.Op(at, ">=", from), "&&", ir.Op(at, "<", to)), inside, nil), ir.Define(stop, end),
-		ir.When(ir.Op(ir.Op(at, "<", from), "&&", ir.Op(from, "<", to)), ir.Block{ir.Set(stop, from)}, nil),
-	}
-	g.emit(ir.Loop(nil, ir.Op(at, "<", end), nil, append(both, loop(stop))))
-}
-
-// runsOf are the places of loop n over i that go by runs.
-func runsOf(g *gen, n *front.Node, i *front.Sym) []opt.Run {
-	if g.sliced != nil {
-		return nil
-	}
-	return g.look().Runs(n.R, i, opt.ChangesOf(n), g.made)
-}
-
-// leastRun is how many iterations go by slices, at least, and how many elements a block has at least of which the next is
-// tried after one that goes otherwise.
-const leastRun, leastBlock = 4, 16
-
-// strips is counted with runs: strip by strip, as many iterations as all runs have elements that lie one behind the other.
-func strips(g *gen, n *front.Node, i *front.Sym, hi exp, runs []opt.Run, loop func(to exp) *ir.Stmt) {
-	name, t := g.variable(i), g.goType(i.Type)
 	at, end, count := ir.Convert(goInt, name), g.name(), g.name()
 	g.emit(ir.Define(end, hi))
-	s := &sliced{i: i, runs: map[string]exp{}}
+	s := &stripped{i: i, c: opt.ChangesOf(n), k: g.name(), first: map[string]exp{}, least: map[string]int64{}}
 	line, small := g.line, false
 	g.emit(ir.Loop(nil, ir.Op(at, "<", end), nil, g.capture(func() {
-		lengths := []exp{ir.Op(end, "-", at)}
-		for _, r := range runs {
+		g.emit(ir.Define(count, ir.Op(end, "-", at)))
+		for _, of := range strips {
 			v := g.name()
-			s.runs[r.Key] = v
-			g.emit(ir.Define(v, ir.Method(g.windows[r.Place.Key].name, "Run", numberOf(g, r.At))))
-			lengths = append(lengths, ir.CallTo("len", v))
-			small = small || r.At.Type.Base().Block < leastBlock
+			s.first[of.Key], s.least[of.Key] = v, of.Least
+			g.emit(ir.Declare(v, ir.PointerTo(g.goType(of.At.At.Type)), exp{}), ir.Drop(v)) // sizeof and its kin name places without reading them
+			small = small || of.At.Kind == opt.Spread && of.At.At.Type.Base().Block < opt.SmallBlock
 		}
-		g.emit(ir.Define(count, ir.CallTo("min", lengths...)))
-		g.emit(ir.When(ir.Op(count, ">=", num(leastRun)), g.capture(func() {
-			length := count
-			for _, r := range runs {
-				v := s.runs[r.Key]
-				g.emit(ir.Set(v, ir.Slice(v, exp{}, length)))
-				length = ir.CallTo("len", s.runs[runs[0].Key])
+		enough := ir.Op(count, ">=", num(leastStrip))
+		g.emit(ir.When(enough, g.capture(func() {
+			for _, of := range strips {
+				v, more := s.first[of.Key], of.Most-of.Least
+				w, index := inWindow(g, of.At)
+				if w.kind == opt.Spread {
+					index = g.once(index)
+					g.emit(ir.Pair(v, count, "=", ir.Method(w.name, "Alone", index, plus(count, more))))
+					g.emit(ir.When(ir.Op(v, "==", ir.Nil), ir.Block{ir.Pair(v, count, "=", ir.Method(w.name, "Run", thread, index, count))}, nil))
+				} else {
+					g.emit(ir.Pair(v, count, "=", ir.Method(w.name, "Run", index, plus(count, more))))
+				}
+				if more > 0 {
+					g.emit(ir.Update(count, "-=", num(more)))
+				}
 			}
-			s.k = g.name()
+		}), nil))
+		g.emit(ir.When(enough, g.capture(func() {
+			g.emit(ir.Do(ir.CallTo("rt.Spill")))
+			// A variable of this loop alone stays in a register.
 			begin := g.name()
 			g.emit(ir.Define(begin, name))
-			g.sliced = s
-			g.emit(ir.Over(s.k, exp{}, s.runs[runs[0].Key], g.capture(func() {
+			g.stripped = s
+			g.emit(ir.Loop(ir.Define(s.k, num(0)), ir.Op(s.k, "<", count), ir.Update(s.k, "++"), g.capture(func() {
 				g.emit(ir.Define(name, ir.Op(begin, "+", ir.Convert(t, s.k))), ir.Drop(name))
-				g.stmt(n.R)
+				g.stmt(n.R) // a block of its own, which may have another variable of that name
 			})))
-			g.sliced = nil
+			g.stripped = nil
 			g.emit(ir.Update(name, "+=", ir.Convert(t, count)), ir.Keyword("continue"))
 		}), nil))
 		g.line = line
 		stop := end
 		if !small {
 			stop = g.name()
-			g.emit(ir.Define(stop, ir.Op(at, "+", ir.CallTo("min", ir.Op(end, "-", at), num(leastRun)))))
+			g.emit(ir.Define(stop, ir.Op(at, "+", ir.CallTo("max", count, num(1)))))
 		}
 		g.emit(loop(stop))
 	})))
 }
 
+// inWindow is the window of a place and the place's index there.
+func inWindow(g *gen, p opt.Place) (w *window, index exp) {
+	w = g.windows[p.Key]
+	if p.Kind == opt.Spread {
+		return w, numberOf(g, p.At)
+	}
+	if index = g.index(p.Index); !w.first.Zero() {
+		index = ir.Op(index, "-", w.first)
+	}
+	return w, index
+}
+
 // countedFor is counted for a loop of C, or says that it is not such a loop.
 func (g *gen) countedFor(n *front.Node) bool {
-	if len(g.windows) == 0 || g.sliced != nil {
-		return false
-	}
-	i, of := g.look().Counted(n, g.made)
-	if i == nil || len(of.Slices) == 0 && len(runsOf(g, n, i)) == 0 {
+	i, ok := g.look().Counted(n)
+	if !ok || len(stripsOf(g, n, i)) == 0 {
 		return false
 	}
 	g.emit(ir.Inside(g.capture(func() {
@@ -297,30 +254,17 @@ func (g *gen) behind(n *front.Node) exp {
 	return b
 }
 
-// slice is a place as an element of a slice, in a loop that has it so.
-func (g *gen) slice(n *front.Node) (exp, bool) {
-	if g.sliced == nil || g.watched > 0 || g.group != nil {
+// strip is a place in a strip of the loop that is generated.
+func (g *gen) strip(n *front.Node) (exp, bool) {
+	s := g.stripped
+	if s == nil || g.watched > 0 || g.group != nil {
 		return exp{}, false
 	}
-	if g.sliced.runs != nil {
-		p, made := g.look().Spread(n)
-		if w, ok := g.look().Window(n); !made || !g.made(p.Key) || ok && g.made(w.Key) {
-			return exp{}, false
-		}
-		key, _ := opt.RunKey(n)
-		v := g.sliced.runs[key]
-		return ir.At(v, g.sliced.k).By(ir.Slices), !v.Zero()
+	_, key, c, ok := g.look().Strip(n, s.i, s.c, g.made)
+	if first := s.first[key]; ok && !first.Zero() {
+		return ir.Deref(ir.CallTo("libc.At", first, plus(s.k, c-s.least[key]))).By(ir.Strips), true
 	}
-	p, ok := g.look().Window(n)
-	if !ok {
-		return exp{}, false
-	}
-	c, ok := opt.Offset(p.Index, g.sliced.i)
-	v := g.sliced.slices[opt.Slice{Key: p.Key, C: c}]
-	if !ok || v.Zero() {
-		return exp{}, false
-	}
-	return ir.At(v, g.sliced.k).By(ir.Slices), true
+	return exp{}, false
 }
 
 // numberOf is the number of a place among the elements of its array, or of those behind its pointer.
@@ -337,25 +281,20 @@ func (g *gen) windowOf(n *front.Node) (w *window, index exp, ok bool) {
 	if len(g.windows) == 0 || g.watched > 0 || g.group != nil {
 		return nil, exp{}, false
 	}
-	if _, ok := g.slice(n); ok {
+	if _, ok := g.strip(n); ok {
 		return nil, exp{}, false
 	}
 	p, ok := g.look().Window(n)
-	if w = g.windows[p.Key]; !ok || w == nil {
+	if !ok || !g.made(p.Key) {
 		if g.own(n) {
 			return nil, exp{}, false
 		}
-		p, ok = g.look().Spread(n)
-		if w = g.windows[p.Key]; !ok || w == nil {
+		if p, ok = g.look().Spread(n); !ok || !g.made(p.Key) {
 			return nil, exp{}, false
 		}
-		return w, numberOf(g, n), true
 	}
-	e := g.index(p.Index)
-	if !w.first.Zero() {
-		e = ir.Op(e, "-", w.first)
-	}
-	return w, e, true
+	w, index = inWindow(g, p)
+	return w, index, true
 }
 
 // spread does something with element i of a window if it is a spread that has it, and other things if it has not.

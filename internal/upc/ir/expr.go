@@ -136,7 +136,7 @@ const (
 // Access is how an expression reaches an object in shared memory.
 type Access uint8
 
-// The accesses: by package rt, by a window, by a slice of a window or of the thread's part of an array, and in a
+// The accesses: by package rt, by a window, by a strip or a slice of the thread's part of an array, and in a
 // loop whose accesses are under way together, where Ahead is the value of a get that was done before.
 const (
 	Local Access = iota
@@ -144,7 +144,7 @@ const (
 	Put
 	WindowGet
 	WindowPut
-	Slices
+	Strips
 	Part
 	GroupGet
 	GroupPut
@@ -152,7 +152,7 @@ const (
 )
 
 // accessNames are the accesses in dumps.
-var accessNames = [...]string{"", "get", "put", "window get", "window put", "slice", "part", "group get", "group put", "ahead"}
+var accessNames = [...]string{"", "get", "put", "window get", "window put", "strip", "part", "group get", "group put", "ahead"}
 
 // Expr is an expression. The zero value is none.
 type Expr struct {

@@ -62,21 +62,17 @@ func (o Options) dump(b *strings.Builder, n *front.Node) {
 		windows[p.Key] = true
 		say("window, %s: %v", kindNames[p.Kind], p.At)
 	}
-	of := &Sliced{}
+	var strips []*Strip
 	if n.Op == front.For {
-		i, of = o.Counted(n, made)
-	} else if i != nil {
-		of = o.Slices(n.R, i, made)
+		i, _ = o.Counted(n)
 	}
-	if i != nil && len(of.Slices) == 0 {
-		for _, r := range o.Runs(n.R, i, ChangesOf(n), made) {
-			say("run of %v", r.At)
-		}
+	if i != nil {
+		strips = o.Strips(n.R, i, ChangesOf(n), made)
 	}
-	for _, s := range of.Slices {
-		say("slice of elements %s%+d", i.Name, s.C)
+	for _, s := range strips {
+		say("strip: from %v on, %d elements in an iteration", s.At.At, s.Most-s.Least+1)
 	}
-	if r, ok := RowsOf(n); ok && len(of.Slices) == 0 {
+	if r, ok := RowsOf(n); ok && len(strips) == 0 {
 		for _, row := range r.Rows {
 			if row.Array {
 				say("array %v, elements %s%+d to %+d", row.At, r.I.Name, row.Least, row.Most)

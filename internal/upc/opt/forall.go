@@ -18,10 +18,14 @@ type Local struct {
 
 // Forall is how an upc_forall loop with affinity visits this thread's iterations only.
 func (o Options) Forall(n *front.Node) (*Local, bool) {
-	if l, ok := o.runs(n); ok {
+	l, ok := o.runs(n)
+	if ok && l.Block != 1 {
 		return l, true
 	}
-	return o.affine(n)
+	if a, ok := o.affine(n); ok {
+		return a, true
+	}
+	return l, ok // of one element each, if there is more than one thread
 }
 
 // affine is the loop that n is, if its affinity says what elements its variable visits: it
@@ -75,7 +79,7 @@ func (o Options) blockOf(n *front.Node, i *front.Sym, c *Changes) bool {
 
 // runs is the loop that n is, if what its variable visits are runs of elements: its affinity is an
 // element of a row of an array that stays the same, or behind a pointer that does, with index i or
-// i and a constant, of a block size that is not 1.
+// i and a constant.
 func (o Options) runs(n *front.Node) (*Local, bool) {
 	i, ok := Counter(n)
 	c := ChangesOf(n)
@@ -127,7 +131,7 @@ func (o Options) runs(n *front.Node) (*Local, bool) {
 		element = &front.Node{Op: front.Deref, Type: element.Type.Elem, L: element}
 	}
 	l.element = element
-	return l, l.Block != 1
+	return l, true
 }
 
 // rowOf is the array of which n is row i.

@@ -4,8 +4,7 @@
 //   - [Options.Forall]: an upc_forall loop visits this thread's iterations only, element by element or run by run.
 //   - [Options.Window]: an access to a row of an array, or behind a pointer, goes by a window that is made before the loop.
 //   - [Options.Spread]: an access to any element of an array in blocks on all threads goes by a window on all of them.
-//   - [Options.Runs]: in a loop with a counter such elements that lie one behind the other are elements of slices.
-//   - [Slices]: in a loop with a counter the elements of windows are elements of slices.
+//   - [Options.Strips]: in a loop with a counter such elements, and those of windows, that lie one behind the other are behind one pointer.
 //   - [RowsOf]: pointers to rows of private memory are read before the loop, and private arrays found, whose index goes up in an int.
 //   - [AheadOf]: accesses to other threads' memory are under way together, gets before the iterations that use them.
 package opt

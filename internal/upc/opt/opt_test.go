@@ -92,12 +92,12 @@ void g(int k, shared [] int *p) { int i, j; `+source+` }`)
 	return list[len(list)-1]
 }
 
-// TestCounted: a loop's elements of windows are slices if its variable counts up to a bound that stays the same.
-func TestCounted(t *testing.T) {
+// TestStrips: a loop's elements of windows and spreads are in strips if its variable counts up to a bound that stays the same.
+func TestStrips(t *testing.T) {
 	o := Options{}
 	for source, want := range map[string]int{
 		"for (i = 0; i < n; i++) whole[i] = 1;":                               1,
-		"for (i = 0; i <= k + 3; i += 1) whole[i] = whole[i + 2];":            2,
+		"for (i = 0; i <= k + 3; i += 1) whole[i] = whole[i + 2];":            1,
 		"for (i = 0; i < n; i++) whole[i] = strlen(text);":                    1,
 		"for (i = 0; i < n; i++) whole[i] = abs(i);":                          1,
 		"for (i = 0; i < n; i++) { whole[i] = 1; f(i); }":                     0, // may change n
@@ -112,20 +112,33 @@ func TestCounted(t *testing.T) {
 		"for (i = 0; i < k; i++) { whole[i] = 1; if (k) break; }":             0,
 		"for (i = 0; i < k; i++) { whole[i] = 1; for (j = 0; j < k; j++) ; }": 0,
 		"for (i = 0; i < k; i++) whole[2 * i] = 1;":                           0,
-		"for (i = 0; i < k; i++) cyclic[i] = 1;":                              0,
-		"for (i = 0; i < k; i++) p[i] = p[i - 1] + p[i + 1];":                 3,
+		"for (i = 0; i < k; i++) cyclic[i] = 1;":                              1,
+		"for (i = 0; i < k; i++) cyclic[i + j + 1] = cyclic[1 + i + j - 3];":  1,
+		"for (i = 0; i < k; i++) cyclic[i + j] = cyclic[i + k];":              2,
+		"for (i = 0; i < k; i++) cyclic[i - j] = 1;":                          1,
+		"for (i = 0; i < k; i++) cyclic[j - i] = 1;":                          0,
+		"for (i = 0; i < k; i++) { cyclic[i + j] = 1; j++; }":                 0,
+		"for (i = 0; i < k; i++) cyclic[i + list[0]] = 1;":                    0,
+		"for (i = 0; i < k; i++) cyclic[i + (char)i] = 1;":                    0,
+		"for (i = 0; i < k; i++) cyclic[i + n] = 1;":                          1,
+		"for (i = 0; i < k; i++) { cyclic[i + n] = 1; f(i); }":                0,
+		"for (i = 0; i < k; i++) p[i] = p[i - 1] + p[i + 1];":                 1,
 		"{ unsigned u; for (u = 0; u < 9u; u++) whole[u] = 1; }":              1,
 		"{ unsigned u; for (u = 0; u <= k; u++) whole[u] = 1; }":              0,
 		"{ unsigned u; for (u = 1; u < k; u++) whole[u - 1] = 1; }":           1,
 		"{ unsigned u; for (u = 0; u < k; u++) whole[u - 1] = 1; }":           0,
+		"{ unsigned u, w; for (u = 0; u < 9u; u++) cyclic[u + w] = 1; }":      0,
 	} {
 		n := loopOf(t, source)
 		if n.Op == front.Block {
 			n = n.List[len(n.List)-1]
 		}
-		_, s := o.Counted(n, func(string) bool { return true })
-		if len(s.Slices) != want {
-			t.Errorf("%s: %d slices, not %d", source, len(s.Slices), want)
+		var all []*Strip
+		if i, ok := o.Counted(n); ok {
+			all = o.Strips(n.R, i, ChangesOf(n), func(string) bool { return true })
+		}
+		if len(all) != want {
+			t.Errorf("%s: %d strips, not %d", source, len(all), want)
 		}
 	}
 }

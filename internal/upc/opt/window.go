@@ -157,15 +157,31 @@ func spell(n *front.Node) (string, bool) {
 
 // Windows are those that are made before loop n, for places in its body that the loop leaves where they are and that have none
 // yet: spreads for those that a loop inside may have better ones for. Those at the block that a upc_forall loop is at are made for each block, with blocks.
+// There is none for a row of an array that has a spread, in a loop that goes by strips, if these have all places of the row and blocks are
+// not small: they find the row by the spread.
 func (o Options) Windows(n, body *front.Node, blocks bool, made func(key string) bool) (all []Place) {
 	c := ChangesOf(n)
 	keeps := func(p Place) bool {
 		return !slices.ContainsFunc(p.fixed, func(f *front.Node) bool { return !c.Keep(f) })
 	}
+	i, counted := o.Counted(n)
+	counted = counted && !leaves(body)
+	found := map[string]bool{} // rows that strips do not find
+	Walk(body, func(n *front.Node) {
+		if p, ok := o.Window(n); ok {
+			s, spread := o.Spread(n)
+			if _, steps := Offset(p.Index, i); !counted || !steps || !spread || !made(s.Key) || n.Type.Base().Block < SmallBlock {
+				found[p.Key] = true
+			}
+		}
+	})
 	seen := map[string]bool{}
 	Walk(body, func(n *front.Node) {
 		p, ok := o.Window(n)
-		if ok = ok && keeps(p); !ok && !blocks {
+		if ok = ok && keeps(p); ok && !found[p.Key] {
+			return
+		}
+		if !ok && !blocks {
 			if p, ok = o.Spread(n); ok {
 				ok = keeps(p)
 			}
@@ -178,146 +194,129 @@ func (o Options) Windows(n, body *front.Node, blocks bool, made func(key string)
 	return all
 }
 
-// Slice is the elements i + C of the window with that key, in a loop over i.
-type Slice struct {
-	Key string
-	C   int64
+// SmallBlock is how many elements a block has at least that is worth a look where it ends.
+const SmallBlock = 16
+
+// Counted is the variable of a loop of C, or a upc_forall by runs, that counts up by one to a bound which stays the same.
+func (o Options) Counted(n *front.Node) (*front.Sym, bool) {
+	if n.Op == front.Forall && n.Aff != nil && !n.Inner {
+		if l, ok := o.Forall(n); ok && l.Runs {
+			return l.I, true
+		}
+	}
+	if n.Op != front.For {
+		return nil, false
+	}
+	i, ok := Counter(n)
+	if !ok || !ChangesOf(n).Keep(n.L.R) {
+		return nil, false
+	}
+	return i, true
 }
 
-// Reach is how far from i the elements of a window are.
-type Reach struct {
-	Key         string
-	Least, Most int64
-}
-
-// Sliced is the slices of a loop: those of all places, in windows that there are, with i or i and a constant as index.
-type Sliced struct {
-	Slices []Slice
-	Reach  []Reach
-}
-
-// Slices are those that the body of a loop over i has instead of windows, none if a loop stands in it or a
-// break leaves it, since its iterations are counted.
-func (o Options) Slices(body *front.Node, i *front.Sym, made func(key string) bool) *Sliced {
-	s := &Sliced{}
-	seen := map[Slice]bool{}
-	at := map[string]int{}
-	inner := false
+// leaves reports whether a loop stands in the body of one, or a break leaves it: its iterations are not counted.
+func leaves(body *front.Node) (found bool) {
 	Walk(body, func(n *front.Node) {
 		switch n.Op {
 		case front.For, front.Forall, front.While, front.Do, front.Break:
-			inner = true
+			found = true
 		}
-		p, ok := o.Window(n)
-		if !ok || !made(p.Key) {
-			return
-		}
-		c, ok := Offset(p.Index, i)
+	})
+	return found
+}
+
+// Strip is places in a loop that go on by one element in each iteration and are a constant number of elements apart: so long as
+// the elements from the place of Least to that of Most lie one behind the other, a pointer to the first finds them all.
+type Strip struct {
+	Key         string
+	At          Place // that of Least
+	Least, Most int64 // what the index of the places has beside what they have in common
+}
+
+// Strips are those of the body of a loop over i that changes what c says; none if a loop stands in it or a break leaves it.
+func (o Options) Strips(body *front.Node, i *front.Sym, c *Changes, made func(key string) bool) (all []*Strip) {
+	if leaves(body) {
+		return nil
+	}
+	at := map[string]*Strip{}
+	Walk(body, func(n *front.Node) {
+		p, key, k, ok := o.Strip(n, i, c, made)
 		if !ok {
 			return
 		}
-		if _, ok := at[p.Key]; !ok {
-			at[p.Key] = len(s.Reach)
-			s.Reach = append(s.Reach, Reach{p.Key, c, c})
+		s := at[key]
+		if s == nil {
+			s = &Strip{key, p, k, k}
+			at[key], all = s, append(all, s)
 		}
-		r := &s.Reach[at[p.Key]]
-		r.Least, r.Most = min(r.Least, c), max(r.Most, c)
-		if of := (Slice{p.Key, c}); !seen[of] {
-			seen[of] = true
-			s.Slices = append(s.Slices, of)
+		if s.Most = max(s.Most, k); k < s.Least {
+			s.At, s.Least = p, k
 		}
 	})
-	if inner {
-		return &Sliced{}
-	}
-	return s
-}
-
-// Counted are the slices of a loop of C that counts up by one to a bound which stays the same.
-func (o Options) Counted(n *front.Node, made func(key string) bool) (*front.Sym, *Sliced) {
-	i, ok := Counter(n)
-	if !ok || !ChangesOf(n).Keep(n.L.R) {
-		return nil, &Sliced{}
-	}
-	return i, o.Slices(n.R, i, made)
-}
-
-// Run is a place in a loop whose next element is the next of its array, or behind its pointer, in each iteration.
-type Run struct {
-	Key string // the same for places that are the same
-	Place
-}
-
-// Runs are those of a body that goes by no slices, in a loop over i that changes what c says: places of spreads whose last index
-// is i and what stays the same, while all other indices stay. There are none if a loop stands in the body or a break leaves it.
-func (o Options) Runs(body *front.Node, i *front.Sym, c *Changes, made func(key string) bool) (all []Run) {
-	seen, inner := map[string]bool{}, false
-	Walk(body, func(n *front.Node) {
-		switch n.Op {
-		case front.For, front.Forall, front.While, front.Do, front.Break:
-			inner = true
-		}
-		p, ok := o.Spread(n)
-		if !ok || !made(p.Key) {
-			return
-		}
-		if w, ok := o.Window(n); ok && made(w.Key) {
-			return
-		}
-		key, ok := RunKey(n)
-		if !ok || seen[key] {
-			return
-		}
-		last, rest := n, []*front.Node(nil)
-		for last.Op == front.Index {
-			rest = append(rest, last.R)
-			last = last.L
-		}
-		if last.Op == front.Deref && last.L.Op == front.PtrAdd {
-			rest = append(rest, last.L.R)
-		}
-		for k, index := range rest {
-			if steps, ok := c.steps(index, i); !ok || steps != (k == 0) {
-				return
-			}
-		}
-		if len(rest) > 0 {
-			seen[key] = true
-			all = append(all, Run{key, p})
-		}
-	})
-	if inner {
-		return nil
-	}
 	return all
 }
 
-// RunKey is the key that a place has if it is one of Runs.
-func RunKey(n *front.Node) (key string, ok bool) {
+// Strip is the strip that a place is in and the constant of its index. That is i and a constant, in a window; or, in a spread, i and what stays
+// the same, while all indices before it stay.
+func (o Options) Strip(n *front.Node, i *front.Sym, c *Changes, made func(key string) bool) (p Place, key string, k int64, ok bool) {
+	if p, ok = o.Window(n); ok && made(p.Key) {
+		k, ok = Offset(p.Index, i)
+		return p, p.Key, k, ok
+	}
+	if p, ok = o.Spread(n); !ok || !made(p.Key) {
+		return p, "", 0, false
+	}
+	var indices []*front.Node
 	for ; n.Op == front.Index; n = n.L {
-		text, ok := spell(n.R)
-		if !ok {
-			return "", false
+		indices = append(indices, n.R)
+	}
+	if n.Op == front.Deref {
+		for n = n.L; n.Op == front.PtrAdd; n = n.L {
+			indices = append(indices, n.R)
+		}
+	}
+	key = p.Key
+	for at, index := range indices {
+		text, spelled := spell(index)
+		if at == 0 {
+			text, k, spelled = split(index, i)
+		}
+		if steps, known := c.steps(index, i); !spelled || !known || steps != (at == 0) {
+			return p, "", 0, false
 		}
 		key += "[" + text + "]"
 	}
+	return p, key, k, len(indices) > 0
+}
+
+// split is an index as a text without its constant, and the constant. Sums that may wrap round stay whole.
+func split(n *front.Node, i *front.Sym) (text string, c int64, ok bool) {
+	n = StripLong(n)
+	_, sum := Offset(n, i)
 	switch {
-	case n.Op == front.Var:
-		return fmt.Sprintf("%s%p", key, n.Sym), true
-	case n.Op == front.Deref && n.L.Op == front.Var:
-		return fmt.Sprintf("%s*%p", key, n.L.Sym), true
-	case n.Op == front.Deref && n.L.Op == front.PtrAdd && n.L.L.Op == front.Var:
-		text, ok := spell(n.L.R)
-		return fmt.Sprintf("%s*%p+%s", key, n.L.L.Sym, text), ok
+	case n.Op == front.Num:
+		return "", n.I, true
+	case !sum && n.Type.Unsigned && n.Type.Size() < 8:
+	case n.Op == front.Add:
+		l, x, lok := split(n.L, i)
+		r, y, rok := split(n.R, i)
+		if l != "" && r != "" {
+			l += "+"
+		}
+		return l + r, x + y, lok && rok
+	case n.Op == front.Sub && n.R.Op == front.Num:
+		l, x, ok := split(n.L, i)
+		return l, x - n.R.I, ok
 	}
-	return "", false
+	text, ok = spell(n)
+	return text, 0, ok
 }
 
 // steps reports whether n, an index, goes up by one as i does, which it otherwise does not depend on, in a loop that changes what
 // c says. Sums that wrap around below 2^64 do neither.
 func (c *Changes) steps(n *front.Node, i *front.Sym) (steps, ok bool) {
-	if n.Op == front.Var && n.Sym == i {
-		return true, true
+	if _, ok := Offset(n, i); ok {
+		return true, true // of natural numbers, if it is one without a sign
 	}
 	if !Uses(n, i) {
 		return false, c.Keep(n)

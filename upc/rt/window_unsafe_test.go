@@ -1,6 +1,9 @@
 package rt
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+)
 
 // TestWindow: windows that begin at any element of an array, or behind a pointer, have the elements
 // around it, in the window and outside of it.
@@ -42,12 +45,15 @@ func TestWindow(t *testing.T) {
 			}
 		}
 		own := Row[float64, [block]byte](t, blocked.Add(t.me*block, block, 8, t.threads), block)
-		for _, c := range [][5]int{{0, 4, 0, 0, 0}, {-9, 9, 0, -1, 1}, {100, 120, 104, -2, 0}, {0, 3, 7, 0, 0}} {
-			from, to := own.Within(c[0], c[1], c[2], c[3], c[4])
-			for i := c[0]; i < c[1]; i++ {
-				low, high := i+c[3]-c[2], i+c[4]-c[2]
-				if in := i >= from && i < to; in != (low >= 0 && high < block) {
-					t.failf("%v: iteration %d, elements %d to %d, is within: %v", c, i, low, high, in)
+		for k := -2; k < block+2; k++ {
+			for n := -1; n < block+2; n++ {
+				want := 0
+				if k >= 0 && k < block {
+					want = min(n, block-k)
+				}
+				p, run := own.Run(k, n)
+				if run != want || run > 0 && (*p != float64(t.me*block+k) || unsafe.Add(unsafe.Pointer(p), 8*run-8) != unsafe.Pointer(&own.Own()[k+run-1])) {
+					t.failf("%d of %d elements from %d on are in the window, want %d", run, n, k, want)
 				}
 			}
 		}
@@ -99,8 +105,27 @@ func TestSpread(t *testing.T) {
 					if threads == 1 {
 						room = 4
 					}
-					if w := b.Row(t, k, 4); w.p != uint64(at) || w.Get(t, 0) != float64(i+k) || t.Near() && len(w.Own()) != min(room, 4) || threads == 4 && t.Near() && len(b.Run(k)) != room {
+					if w := b.Row(t, k, 4); w.p != uint64(at) || w.Get(t, 0) != float64(i+k) || t.Near() && len(w.Own()) != min(room, 4) {
 						t.failf("the row at element %d behind %d is of %d elements at %v", k, i, len(w.Own()), Phased(w.p))
+					}
+					for n := -1; n < 6; n++ {
+						want := min(n, room)
+						switch {
+						case n < 1 || threads == 1 && t.Near():
+							want = n
+						case t.views.Of(uint64(at.Thread())) == nil:
+							want = 0
+						}
+						p, run := b.Run(t, k, n)
+						if run != want || run > 0 && (*p != float64(i+k) || *(*float64)(unsafe.Add(unsafe.Pointer(p), 8*(min(run, count-i-k)-1))) != float64(i+k+min(run, count-i-k)-1)) {
+							t.failf("%d of %d elements from %d behind %d on lie there, want %d", run, n, k, i, want)
+						}
+						if q, run := b.Alone(k, n); run != n || q != nil && n > 0 && (q != p || threads > 1) || q == nil && threads == 1 && t.Near() && n > 0 {
+							t.failf("%d elements from %d behind %d on are found at %p, want %p", n, k, i, q, p)
+						}
+					}
+					if p, run := c.Run(t, k, 1); t.Near() && (run != 1 || *p != int16(-i-k)) {
+						t.failf("element %d behind %d does not lie there", k, i)
 					}
 					if in := threads != 3 && t.Near(); b.Has(k) != in || c.Has(k) != in {
 						t.failf("element %d behind %d is in place: %v, %v", k, i, b.Has(k), c.Has(k))
@@ -114,8 +139,13 @@ func TestSpread(t *testing.T) {
 				if b.Has(far) || c.Has(far) {
 					t.failf("element %d is in place", far)
 				}
+				b.Run(t, far, 5) // does not panic: a condition in the loop may leave it out
+				c.Run(t, far, 5)
+				if p, _ := b.Alone(far, 5); p != nil {
+					t.failf("elements from %d on are in place", far)
+				}
 			}
-			if n := Cyclic[int16](t, 0); n.Has(0) || n.Has(1) || n.place(t, 0) != 0 || Blocked[int16, [block]byte](t, 0).place(t, 0) != 0 {
+			if n := Cyclic[int16](t, 0); n.Has(0) || n.Has(1) || n.place(t, 0) != 0 || runs(n.Run(t, 0, 5)) != 0 || Blocked[int16, [block]byte](t, 0).place(t, 0) != 0 {
 				t.failf("a spread on null has elements")
 			}
 			t.BarrierAny()
@@ -136,3 +166,5 @@ func TestSpread(t *testing.T) {
 		})
 	}
 }
+
+func runs[T any](_ *T, n int) int { return n }
