@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -123,15 +122,6 @@ func rankEnv(env []string, key string) string {
 func envDuration(env []string, key string) time.Duration {
 	d, _ := time.ParseDuration(rankEnv(env, key))
 	return d
-}
-
-// cause is the innermost reason of an error of package net.
-func cause(err error) error {
-	var oe *net.OpError
-	if errors.As(err, &oe) {
-		return oe.Err
-	}
-	return err
 }
 
 // netMemory is the Memory of ranks that find each other at a rendezvous: their states are
