@@ -603,7 +603,7 @@ func TestSlurm(t *testing.T) {
 		r.ready(t, 4)
 	}
 	batch("srun", size.Replace(s.document("#SBATCH")))
-	s.run("srun-line", size.Replace(s.line("srun")), "").ready(t, 4)
+	s.run("srun-line", size.Replace(s.line("srun --mpi=pmi2 -n 16")), "").ready(t, 4)
 	// What tells that the local ranks are Slurm's.
 	s.run("srun-number", `srun -Q --mpi=pmi2 -n 2 sh -c '[ "$PMI_JOBID" = "$SLURM_JOB_ID.$SLURM_STEP_ID" ]'`, "").want(t, 0)
 	missing(t, func(script string) result {
