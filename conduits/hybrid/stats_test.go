@@ -17,8 +17,7 @@ func (farCounts) Stats(s *conduits.Stats)  { fillCounts(s, 1) }
 // fillCounts has every counter of s, and of one peer, be a multiple of unit, each another one.
 func fillCounts(s *conduits.Stats, unit uint64) {
 	k := uint64(0)
-	var fill func(v reflect.Value)
-	fill = func(v reflect.Value) {
+	fill := func(v reflect.Value) {
 		for i := range v.NumField() {
 			k++
 			switch f := v.Field(i); f.Kind() {
