@@ -1,5 +1,7 @@
 /* Loops over shared grids that go by strips, and such as must not: in blocks of all kinds, with neighbours in other blocks, indices that wrap
    round or stand behind conditions, and writes to what the loop reads. gcc -x c prints the same. */
+#include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #ifdef __UPC__
@@ -137,6 +139,20 @@ static void show(const char *name, const char *of, double sum) {
     show(#name, "continue", j + k);                                                                                          \
   }                                                                                                                          \
   /* Indices before the grid that no iteration uses, and numbers that wrap round. */                                         \
+  static long name##_far(int k) {                                                                                            \
+    long i;                                                                                                                  \
+    for (i = 0; i < LONG_MAX; i++)                                                                                           \
+      if (name##v[i] == name##v[k] && name##v[i + 1] == name##v[k + 1])                                                      \
+        return i;                                                                                                            \
+    return -1;                                                                                                               \
+  }                                                                                                                          \
+  static size_t name##_size(int k) {                                                                                         \
+    size_t i;                                                                                                                \
+    for (i = 0; i < SIZE_MAX; i++)                                                                                           \
+      if (name##v[i] == name##v[k] && name##v[i + 2] == name##v[k + 2])                                                      \
+        return i;                                                                                                            \
+    return 0;                                                                                                                \
+  }                                                                                                                          \
   static void name##_indices(void) {                                                                                         \
     int i, k, from = -seven;                                                                                                 \
     unsigned u, w = 0u - 1u;                                                                                                 \
@@ -163,6 +179,7 @@ static void show(const char *name, const char *of, double sum) {
     for (i = 0; i < 3; i++)                                                                                                  \
       for (k = 0; k < none + i; k++)                                                                                         \
         sum += name##a[0][i][k][k] * 100 + name##a[1][N - 1][N - 1 - k][N - 1] + (int)sizeof name##v[k];                     \
+    sum += name##_far(7) + name##_size(9) * 3;                                                                               \
     show(#name, "indices", sum);                                                                                             \
     upc_barrier;                                                                                                             \
   }                                                                                                                          \

@@ -155,7 +155,8 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi exp) {
 	s := &stripped{i: i, c: opt.ChangesOf(n), k: g.name(), first: map[string]exp{}, least: map[string]int64{}}
 	line, small := g.line, false
 	g.emit(ir.Loop(nil, ir.Op(at, "<", end), nil, g.capture(func() {
-		g.emit(ir.Define(count, ir.Op(end, "-", at)))
+		// So that no sum with it wraps.
+		g.emit(ir.Define(count, ir.CallTo("min", ir.Op(end, "-", at), ir.Op(num(1), "<<", num(wholeBits)))))
 		for _, of := range strips {
 			v := g.name()
 			s.first[of.Key], s.least[of.Key] = v, of.Least
