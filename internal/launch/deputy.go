@@ -436,7 +436,7 @@ func (d *deputy) reach(key jobkey.Key) (string, error) {
 	defer cancel()
 	server, err := rendezvous.Reach(ctx, servers, key)
 	if err != nil {
-		err = errs.Resource("launch: the launcher's rendezvous cannot be reached from here: %v (a firewall, or -iface)", err)
+		err = errs.Resource("launch: the launcher's rendezvous cannot be reached from here: %v (in %v; a firewall, or -iface)", err, reachLimit)
 	}
 	return server, err
 }
