@@ -257,6 +257,9 @@ func TestLocalAgainstConceal(t *testing.T) {
 		wg.Go(func() {
 			for ; !stop.Load(); runtime.Gosched() {
 				a, before := Addr(newest.Load()), concealed.Load()
+				if a == 0 { // the first is not announced: a+testBucket may be its begin
+					continue
+				}
 				b, ok := s.Local(a+testBucket, 8)
 				if ok && (uint64(a) <= before || word(b, 0) != uint64(a)) {
 					t.Errorf("%#x is found after %#x was concealed; it holds %#x", a, before, word(b, 0))
