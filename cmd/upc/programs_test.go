@@ -79,7 +79,12 @@ func moduleDir(tb testing.TB) string {
 // add compiles a program for so many threads, or any number if 0.
 func (b *bundle) add(t *testing.T, name string, threads int, sources ...string) {
 	t.Helper()
-	files, warnings, err := compile(&options{files: sources, threads: threads, races: b.races})
+	b.addWith(t, name, &options{files: sources, threads: threads, races: b.races})
+}
+
+func (b *bundle) addWith(t *testing.T, name string, o *options) {
+	t.Helper()
+	files, warnings, err := compile(o)
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
