@@ -197,7 +197,7 @@ func (p *program) place() (place string, of array, condition string) {
 			if guarded {
 				conditions = append(conditions, guard(index, "M - 3"))
 			}
-			place = fmt.Sprintf(p.pick("p%d[%s]", "p%d[%s]", "p%d[%s]", "*(p%d + (%s))"), k, index)
+			place = fmt.Sprintf(p.pick("p%d[%s]", "p%d[%s]", "p%d[%s]", "(*(p%d + (%s)))"), k, index)
 		} else {
 			if guarded {
 				conditions = append(conditions, guard(index, "M"))
