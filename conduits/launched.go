@@ -9,9 +9,9 @@ import "github.com/argon-go/argon/internal/job/jobenv"
 //
 // gasrun sets ARGON_RANK and ARGON_SIZE, and other launchers that do are believed, too.
 // Without them, but only if ARGON_RENDEZVOUS says where ranks find each other, or their
-// process manager speaks PMI-1, the rank is what Open MPI, PMI, PMIx or Slurm say (the
-// first of them, for they may have started each other), or the index of a Kubernetes Job,
-// together with ARGON_SIZE. Then Job.Env knows ARGON_RANK, ARGON_SIZE, ARGON_LOCAL_RANK
+// process manager speaks PMI-1 or, on one host, has a folder for them, the rank is what
+// Open MPI, PMI, PMIx or Slurm say (the first of them, for they may have started each
+// other), or the index of a Kubernetes Job, together with ARGON_SIZE. Then Job.Env knows ARGON_RANK, ARGON_SIZE, ARGON_LOCAL_RANK
 // and ARGON_LOCAL_SIZE as far as the launcher has said that, and ARGON_CONDUIT is
 // hybrid, unless they are set. Ranks of a host need not have consecutive numbers
 // then.

@@ -406,11 +406,15 @@ func TestOpenMPI(t *testing.T) {
 	testmain.Long(t)
 	needs(t, "openmpi-bin", "mpirun.openmpi")
 	s := newSite(t)
-	s.run("ompi", strings.Replace(s.line("mpirun"), "-n 16", "-n 4", 1), "", s.meeting()...).ready(t, 4)
+	s.run("ompi", strings.Replace(s.line("mpirun -n 16 ./prog"), "-n 16", "-n 4", 1), "").ready(t, 4)
+	statuses(t, func(mode string) result { return s.run("ompi-"+mode, "mpirun -n 3 ./prog "+mode, "") }, map[string]int{"error": 1, "status42": 42, "kill": 137})
+	s.run("ompi-at", strings.Replace(s.line("mpirun -n 16 -x"), "-n 16", "-n 4", 1), "", s.meeting()...).ready(t, 4)
 	statuses(t, func(mode string) result {
 		return s.run("ompi-"+mode, "mpirun -n 3 -x ARGON_RENDEZVOUS -x ARGON_JOB_KEY_FILE ./prog "+mode, "", s.meeting()...)
 	}, map[string]int{"error": 1, "status42": 42, "exit6": 6, "kill": 137})
-	separate(t, func(env ...string) result { return s.run("ompi-alone", "mpirun -n 2 ./prog", "", env...) })
+	separate(t, func(env ...string) result { // as on two hosts
+		return s.run("ompi-alone", "mpirun -n 2 sh -c 'OMPI_COMM_WORLD_LOCAL_SIZE=1 exec ./prog'", "", env...)
+	})
 }
 
 func needsSSHD(t *testing.T) {
@@ -604,7 +608,13 @@ func TestSlurm(t *testing.T) {
 		r.stdout += string(out)
 		r.ready(t, 4)
 	}
-	batch("srun", size.Replace(s.document("#SBATCH")))
+	batch("srun", size.Replace(s.document("#SBATCH --nodes")))
+	array := strings.NewReplacer("=1-8", "=1-2", "./prog -seed", `./prog > "array.$SLURM_ARRAY_TASK_ID"; :`)
+	s.run("array", "sbatch --wait -o array.log "+s.write("array.sbatch", array.Replace(size.Replace(s.document("--array"))), 0o755), "").want(t, 0)
+	for _, task := range []string{"array.1", "array.2"} {
+		out, _ := os.ReadFile(filepath.Join(s.dir, task))
+		result{stdout: string(out)}.ready(t, 4)
+	}
 	s.run("srun-line", size.Replace(s.line("srun --mpi=pmi2 -n 16")), "").ready(t, 4)
 	// What tells that the local ranks are Slurm's.
 	s.run("srun-number", `srun -Q --mpi=pmi2 -n 2 sh -c '[ "$PMI_JOBID" = "$SLURM_JOB_ID.$SLURM_STEP_ID" ]'`, "").want(t, 0)
@@ -613,6 +623,7 @@ func TestSlurm(t *testing.T) {
 	})
 	want := map[string]int{"error": 1, "status42": 42, "exit6": 6, "kill": 137}
 	statuses(t, func(mode string) result { return s.run("srun-"+mode, "srun -Q --mpi=pmi2 -n 3 ./prog "+mode, "") }, want)
+	s.run("srun-pmix", "srun -Q --mpi=pmix -N 1 -n 4 ./prog", "").ready(t, 4)
 	statuses(t, func(mode string) result {
 		return s.run("srun-at-"+mode, "srun -Q -n 3 ./prog "+mode, "", s.meeting()...)
 	}, want)

@@ -51,7 +51,8 @@ type Setup struct {
 	// print to standard error.
 	Logf func(format string, args ...any)
 
-	at net.Listener // where rank 0 serves, if it listens already
+	at      net.Listener // where rank 0 serves, if it listens already
+	meeting string       // the file that says so, which goes when all have joined
 }
 
 // FromEnv reads ARGON_RENDEZVOUS, ARGON_RENDEZVOUS_SERVE, ARGON_JOIN_TIMEOUT,
@@ -59,7 +60,7 @@ type Setup struct {
 // os.Getenv does. The job's name is ARGON_JOBID, or what Slurm, PMI or PMIx call
 // it. Without ARGON_RENDEZVOUS, a process that has a process manager (jobenv.Managed)
 // learns by it where ranks meet, and the key unless it is set, once: FromEnv waits until
-// all ranks have called it. Else, or without the key, it returns ErrNotReady, and
+// all ranks have called it, or rank 0 has. Else, or without the key, it returns ErrNotReady, and
 // ErrBadArg for all that cannot be, together.
 func FromEnv(env func(key string) string) (Setup, error) {
 	managed := jobenv.Managed(env)
@@ -152,6 +153,9 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 		}
 	}
 	c, err := join(ctx, s.Server, dial, s.Key, h, e, s.Patience, s.Serve)
+	if s.meeting != "" {
+		_ = os.Remove(s.meeting)
+	}
 	if srv != nil {
 		if err != nil {
 			srv.Fail(0, jobenv.StatusFailed, err.Error()) // unless it has failed before

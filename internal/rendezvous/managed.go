@@ -3,11 +3,18 @@ package rendezvous
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
@@ -30,29 +37,84 @@ func (s Setup) meet(env func(string) string) (Setup, error) {
 		patience := cmp.Or(s.Patience, DefaultPatience)
 		ctx, cancel := awake.WithTimeout(context.Background(), patience)
 		defer cancel()
-		conn, err := pmi.Inherited(env(jobenv.PMIFD))
-		if err == nil {
-			told.s, err = s.meetBy(ctx, conn, env)
+		by, file := jobenv.PMIFD, jobenv.Meeting(env)
+		if file != "" {
+			if by = jobenv.PMIxDir; env(jobenv.Rank) == "0" {
+				s.meeting = file
+			}
+			told.s, told.err = s.meetBy(ctx, byFile(file), env)
+		} else if conn, err := pmi.Inherited(env(by)); err != nil {
+			told.err = err
+		} else {
+			told.s, told.err = s.meetBy(ctx, byManager(conn), env)
+			conn.Close()
 		}
-		if err != nil {
+		if told.err != nil {
 			told.err = fmt.Errorf("rendezvous: rank %s: %w (%s=%s, %s=%v; %s goes without it)",
-				env(jobenv.Rank), err, jobenv.PMIFD, env(jobenv.PMIFD), jobenv.JoinTimeout, patience, jobenv.Rendezvous)
+				env(jobenv.Rank), told.err, by, env(by), jobenv.JoinTimeout, patience, jobenv.Rendezvous)
 		}
 	})
 	return told.s, told.err
+}
+
+// exchange tells the other ranks text, or if that is "" waits for it.
+type exchange func(ctx context.Context, text string) (string, error)
+
+// byManager is an exchange by a process manager's keys and values.
+func byManager(conn net.Conn) exchange {
+	return func(ctx context.Context, text string) (string, error) { return pmi.Exchange(ctx, conn, place, text) }
+}
+
+// byFile is an exchange by a file in a folder that only this user, or root, may write.
+func byFile(file string) exchange {
+	return func(ctx context.Context, text string) (string, error) {
+		dir := filepath.Dir(file)
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil {
+			return "", errs.Resource("%s: %v", dir, err)
+		}
+		if uid := uint32(os.Geteuid()); st.Uid != uid && st.Uid != 0 || st.Mode&0o022 != 0 {
+			return "", errs.BadArg("%s is of user %d with mode %#o: others than user %d may write there, and so tell where ranks meet", dir, st.Uid, st.Mode&0o7777, uid)
+		}
+		if text != "" {
+			parts := fmt.Sprint(file, ".", os.Getpid())
+			err := os.WriteFile(parts, []byte(text), 0o600)
+			if err == nil {
+				err = os.Rename(parts, file) // whole, or not there
+			}
+			if err != nil {
+				return "", errs.Resource("%v", err)
+			}
+			return text, nil
+		}
+		for {
+			b, err := os.ReadFile(file)
+			switch {
+			case err == nil:
+				return string(b), nil
+			case !errors.Is(err, fs.ErrNotExist):
+				return "", errs.Resource("%v", err)
+			}
+			select {
+			case <-ctx.Done():
+				return "", errs.NotReady("rank 0 has not said in %s where it serves", file)
+			case <-time.After(5 * time.Millisecond): // a folder says nothing of its files
+			}
+		}
+	}
 }
 
 // place is the key of what rank 0 tells the others: "1", the job's key or "-" if they have
 // it, and the addresses of the service, with commas between.
 const place = "argon-rendezvous"
 
-// meetBy is meet by a connection to the process manager. Rank 0 listens before it tells the
+// meetBy is meet by an exchange. Rank 0 listens before it tells the
 // others where, so that none finds another program there.
-func (s Setup) meetBy(ctx context.Context, conn net.Conn, env func(string) string) (Setup, error) {
+func (s Setup) meetBy(ctx context.Context, tell exchange, env func(string) string) (Setup, error) {
 	s.Serve = true
 	secret := "-"
 	if env(jobenv.Rank) != "0" {
-		text, err := pmi.Exchange(ctx, conn, place, "")
+		text, err := tell(ctx, "")
 		if err != nil {
 			return Setup{}, err
 		}
@@ -64,7 +126,6 @@ func (s Setup) meetBy(ctx context.Context, conn net.Conn, env func(string) strin
 	}
 	addrs, err := served(env)
 	if err != nil {
-		conn.Close()
 		return Setup{}, err
 	}
 	host := ""
@@ -72,7 +133,6 @@ func (s Setup) meetBy(ctx context.Context, conn net.Conn, env func(string) strin
 		host = addrs[0].String()
 	}
 	if s.at, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
-		conn.Close()
 		return Setup{}, errs.Resource("rank 0 cannot serve: %s (%s)", reason(err), jobenv.Iface)
 	}
 	words := []string{"1", secret}
@@ -81,7 +141,7 @@ func (s Setup) meetBy(ctx context.Context, conn net.Conn, env func(string) strin
 		words = append(words, netip.AddrPortFrom(a, port).String())
 	}
 	s.Server = words[2]
-	if _, err = pmi.Exchange(ctx, conn, place, strings.Join(words, ",")); err != nil {
+	if _, err = tell(ctx, strings.Join(words, ",")); err != nil {
 		s.at.Close()
 		return Setup{}, err
 	}

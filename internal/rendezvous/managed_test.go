@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,7 +55,7 @@ func gather(t *testing.T, size int, all bool, with func(rank int) map[string]str
 			if s.Key, err = jobkey.LoadFrom(env); err != nil {
 				s.Key = jobkey.Key{}
 			}
-			s, err = s.meetBy(ctx, mine, env)
+			s, err = s.meetBy(ctx, byManager(mine), env)
 			there.Done()
 			if err == nil {
 				clients[r], err = s.Join(ctx, Hello{Rank: r, Size: size, Host: "h", Agree: "a"}, Events{})
@@ -182,5 +183,43 @@ func TestFromEnvManaged(t *testing.T) {
 		if _, err := FromEnv(env); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "rank 1") || !strings.Contains(err.Error(), jobenv.Rendezvous) {
 			t.Error(err)
 		}
+	}
+}
+
+// TestByFile: what rank 0 tells by a file the others read, whenever they come, and other users do
+// not; it says which file it waited for, and trusts no folder that others write.
+func TestByFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "argon-7")
+	var wg sync.WaitGroup
+	read := func() {
+		if got, err := byFile(file)(t.Context(), ""); got != "1,k,a:1" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	for range 3 {
+		wg.Go(read)
+	}
+	if _, err := byFile(file)(t.Context(), "1,k,a:1"); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	read()
+	if st, err := os.Stat(file); err != nil || st.Mode() != 0o600 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := byFile(file+"x")(ended, ""); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), file+"x") {
+		t.Error(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := byFile(file)(t.Context(), ""); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), dir) {
+		t.Error(err)
+	}
+	if _, err := byFile(filepath.Join(dir, "none", "f"))(t.Context(), "x"); !errors.Is(err, errs.ErrResource) {
+		t.Error(err)
 	}
 }

@@ -328,7 +328,7 @@ var Vars = [...]Var{
 		Meaning: "processes of another launcher are jobs by themselves",
 		Text:    "1: processes that Slurm, Open MPI or PMI started without `ARGON_RENDEZVOUS` are jobs by themselves.",
 		Range:   "0 or 1",
-		Default: "0: they are one job if their process manager speaks PMI-1, and else an error",
+		Default: "0: they are one job if their process manager tells them where to meet, and else an error",
 		Form:    number(0, 1),
 	},
 	{

@@ -1,6 +1,8 @@
 package jobenv
 
 import (
+	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -124,11 +126,29 @@ func FindPlace(env func(key string) string) (p Place, ok bool, err error) {
 }
 
 // Managed reports whether a process has to learn from its process manager where the ranks
-// meet: that has started several and left each a socket to it, no gasrun or user has said
-// where, and no user that the processes are jobs by themselves.
+// meet: that has started several and left each a socket to it, or a folder (see Meeting), no
+// gasrun or user has said where, and no user that the processes are jobs by themselves.
 func Managed(env func(key string) string) bool {
 	s, _ := FindStarter(env)
-	return s.Several && s.Name == pmi && env(PMIFD) != "" && env(Rendezvous) == "" && env(JobID) == "" && env(Alone) != "1"
+	return s.Several && (s.Name == pmi && env(PMIFD) != "" || Meeting(env) != "") && env(Rendezvous) == "" && env(JobID) == "" && env(Alone) != "1"
+}
+
+// Meeting is the file in which rank 0 of a job that a PMIx launcher has started tells where
+// it serves, if all ranks are on this host; "" if not, or if nothing says so.
+func Meeting(env func(key string) string) string {
+	dir, job := env(PMIxDir), env("PMIX_NAMESPACE")
+	if dir == "" || job == "" {
+		return ""
+	}
+	for i := range launchers {
+		if l := &launchers[i]; env(l.rank) != "" {
+			if p, _, err := l.place(env); err != nil || p.Env(LocalSize) != strconv.Itoa(p.Size) {
+				break
+			}
+			return filepath.Join(dir, "argon-"+url.PathEscape(job))
+		}
+	}
+	return ""
 }
 
 // known lists the variables that name a rank.

@@ -46,6 +46,10 @@ const (
 // package pmi.
 const PMIFD = "PMI_FD"
 
+// PMIxDir is what PMIx launchers set: a folder of a job's user on each host, which goes with
+// the job, or with the launcher.
+const PMIxDir = "PMIX_SERVER_TMPDIR"
+
 // FDFolder has, for each open file of a process, an entry of its number's name, by
 // which the process can open the file once more.
 const FDFolder = "/proc/self/fd/"

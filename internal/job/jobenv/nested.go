@@ -12,7 +12,7 @@ import (
 // that it starts do not have.
 var places = []string{
 	Rank, Size, LocalRank, LocalSize, JobID, SegFD, CtlFD, Freeze, JobSocket, TakenBy, Sharers, Viewed,
-	Rendezvous, RendezvousServe, Host, JobKey, JobKeyFile, PMIFD,
+	Rendezvous, RendezvousServe, Host, JobKey, JobKeyFile, PMIFD, PMIxDir,
 }
 
 // settings are those that gasrun sets for its ranks whatever the environment has, and that

@@ -7,7 +7,8 @@
 // A message is a line of words NAME=VALUE with spaces between, the first of which is cmd.
 // Hydra (the mpiexec of MPICH and Intel MPI) and Flux speak it, and so does Slurm's plugin for
 // PMI-2 (srun --mpi=pmi2), which speaks the version that a process begins with. PMIx has no
-// wire protocol that is the same in all its versions, and is not here.
+// wire protocol that is the same in all its versions, and is not here: package rendezvous has
+// ranks that it has started on one host meet by a file.
 //
 // The value is in the clear for the daemons of the process manager and the connections
 // between them.
