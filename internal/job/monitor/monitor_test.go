@@ -86,7 +86,10 @@ rank 2          unknown       0      0      0  0.00  1.05M         does not answ
 		t.Errorf("as text it is\n%s", got)
 	}
 	pairs := fmt.Sprint(v.Traffic(9))
-	if want := "[{{3 {0 80 160 1 2}} 40 80} {{1 {2 40 80 1 2}} 20 40} {{2 {1 30 60 1 2}} 0 0} {{0 {3 20 40 1 2}} 10 20}]"; pairs != want {
+	if hosts := fmt.Sprint(v.Traffic(3)); hosts != "[{{1 {0 80 160 1 2}} 40 80} {{0 {0 70 140 2 4}} 20 40} {{0 {1 20 40 1 2}} 10 20}] true" {
+		t.Errorf("pairs of hosts are %s", hosts)
+	}
+	if want := "[{{3 {0 80 160 1 2}} 40 80} {{1 {2 40 80 1 2}} 20 40} {{2 {1 30 60 1 2}} 0 0} {{0 {3 20 40 1 2}} 10 20}] false"; pairs != want {
 		t.Errorf("pairs are %s, want %s", pairs, want)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

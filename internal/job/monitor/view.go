@@ -1,10 +1,12 @@
 package monitor
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -119,25 +121,54 @@ func (v *View) Rows(most int) (rows []Row) {
 	return rows
 }
 
-// A Traffic is a pair of ranks, with what its counters grew by a second since the view before.
+// A Traffic is a pair of ranks, or of hosts by their places in View.Hosts, with what its counters grew by a second since the view before.
 type Traffic struct {
 	where.Pair
 	CountRate float64 `json:"countRate"`
 	ByteRate  float64 `json:"byteRate"`
 }
 
-// Traffic is that of the largest most pairs. Rates are 0 of those that were not among their rank's largest in the view before.
-func (v *View) Traffic(most int) (all []Traffic) {
-	for _, p := range where.Pairs(v.Answers, most) {
-		t := Traffic{Pair: p}
-		was := v.last[p.From]
-		i := slices.IndexFunc(was.Peers, func(w where.Peer) bool { return w.Rank == p.Rank })
-		if passed := (v.At - was.at).Seconds(); i >= 0 && passed > 0 {
-			t.CountRate, t.ByteRate = grown(p.Count, was.Peers[i].Count)/passed, grown(p.Bytes, was.Peers[i].Bytes)/passed
+// Traffic is that of the largest most pairs of ranks. If there are more ranks, and several hosts, it is that of pairs of hosts: the
+// sums of the largest pairs of each rank.
+func (v *View) Traffic(most int) (all []Traffic, ofHosts bool) {
+	if v.Size <= most || len(v.Hosts) < 2 {
+		for _, p := range where.Pairs(v.Answers, most) {
+			all = append(all, v.traffic(p))
 		}
-		all = append(all, t)
+		return all, false
 	}
-	return all
+	host := func(rank int) int {
+		return sort.Search(len(v.Hosts), func(i int) bool { return v.Hosts[i].First > rank }) - 1
+	}
+	places := map[[2]int]int{} // in all
+	for i := range v.Answers {
+		for _, p := range v.Answers[i].Peers {
+			t := v.traffic(where.Pair{From: v.Answers[i].Rank, Peer: p})
+			t.From, t.Rank = host(t.From), host(t.Rank)
+			k, known := places[[2]int{t.From, t.Rank}]
+			if !known {
+				places[[2]int{t.From, t.Rank}] = len(all)
+				all = append(all, t)
+				continue
+			}
+			s := &all[k]
+			s.Count, s.Bytes, s.NoCredit, s.Resent = s.Count+t.Count, s.Bytes+t.Bytes, s.NoCredit+t.NoCredit, s.Resent+t.Resent
+			s.CountRate, s.ByteRate = s.CountRate+t.CountRate, s.ByteRate+t.ByteRate
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Traffic) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return all[:min(len(all), most)], true
+}
+
+// traffic is p with its rates: 0 if it was not among its rank's largest in the view before.
+func (v *View) traffic(p where.Pair) Traffic {
+	t := Traffic{Pair: p}
+	was := v.last[p.From]
+	i := slices.IndexFunc(was.Peers, func(w where.Peer) bool { return w.Rank == p.Rank })
+	if passed := (v.At - was.at).Seconds(); i >= 0 && passed > 0 {
+		t.CountRate, t.ByteRate = grown(p.Count, was.Peers[i].Count)/passed, grown(p.Bytes, was.Peers[i].Bytes)/passed
+	}
+	return t
 }
 
 // mostRows is how many ranks, hosts and pairs of ranks the page shows one by one.
@@ -147,6 +178,7 @@ const mostRows = 256
 func (v *View) JSON() []byte {
 	v.once.Do(func() {
 		hosts := v.ByHost()
+		pairs, ofHosts := v.Traffic(mostRows)
 		v.json, _ = json.Marshal(struct { // strings and numbers
 			Job     string        `json:"job"`
 			Program string        `json:"program"`
@@ -155,7 +187,8 @@ func (v *View) JSON() []byte {
 			Hosts   []Row         `json:"hosts"`
 			Rows    []Row         `json:"rows"`
 			Pairs   []Traffic     `json:"pairs"`
-		}{v.ID, v.Program, v.At, v.Total(), hosts[:min(len(hosts), mostRows)], v.Rows(mostRows), v.Traffic(mostRows)})
+			OfHosts bool          `json:"ofHosts,omitempty"`
+		}{v.ID, v.Program, v.At, v.Total(), hosts[:min(len(hosts), mostRows)], v.Rows(mostRows), pairs, ofHosts})
 	})
 	return v.json
 }
