@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestGroup: whatever a group has under way, the thread sees its accesses to each word, and to the
+// TestGroup: whatever a group has under way, the thread sees its puts, gets and updates of each word, and of the
 // halves of it, in the order in which it has made them, and End leaves what came last.
 func TestGroup(t *testing.T) {
 	onEach(t, 3, func(t *Thread) {
@@ -21,7 +21,17 @@ func TestGroup(t *testing.T) {
 			g := t.Begin()
 			for i := range steps {
 				p, k := place()
-				switch r.IntN(4) {
+				switch r.IntN(7) {
+				case 3, 4, 5: // several to one word, by one operation or another
+					op := []Op{OpAdd, OpAnd, OpOr, OpXor}[r.IntN(4)]
+					for j := range r.IntN(6) {
+						v := int32(i*7 + j)
+						GroupUpdate(g, op, p, v)
+						model[k] = map[Op]int32{OpAdd: model[k] + v, OpAnd: model[k] & v, OpOr: model[k] | v, OpXor: model[k] ^ v}[op]
+						if r.IntN(3) == 0 {
+							p, k = place()
+						}
+					}
 				case 0, 1:
 					GroupPut(g, p, int32(i))
 					model[k] = int32(i)
@@ -46,7 +56,10 @@ func TestGroup(t *testing.T) {
 					for j := range 2 * groupMost {
 						k = j % len(model)
 						p = MakePhaseless(k%t.threads, at.Addr()).AddLocal(k/t.threads, 4)
-						GroupPut(g, p, int32(j))
+						if GroupPut(g, p, int32(j)); j%3 == 0 {
+							GroupUpdate(g, OpAdd, p, int32(5))
+							j += 5
+						}
 						model[k] = int32(j)
 					}
 					g.End()

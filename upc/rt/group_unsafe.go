@@ -3,20 +3,26 @@
 
 package rt
 
-import "unsafe"
+import (
+	"unsafe"
 
-// groupMost is how many puts of a group may be under way, at most.
+	"github.com/argon-go/argon/conduits"
+)
+
+// groupMost is how many puts and updates of a group may be under way, at most.
 const groupMost = 256
 
 // Group is relaxed accesses of one loop that are under way together, in place of one after the
 // other. Those to threads that are reached by load and store are done at once. The order that a
 // thread sees its own accesses to one place in (5.1.2.3) is kept: an access to bytes that a put of
-// the group is on its way to waits for it. Between Begin and End the thread accesses shared
+// the group is on its way to waits for it, and one to a word that an update is on its way to, unless it is an
+// update by the same operation. Between Begin and End the thread accesses shared
 // memory of others by the group alone.
 type Group struct {
 	t     *Thread
-	words [2 * groupMost]uint64 // that puts are on their way to: a hash table, 0 for a free place
+	words [2 * groupMost]uint64 // that puts or updates are on their way to: a hash table, 0 for a free place
 	bytes [2 * groupMost]uint8  // which bytes of them, a bit for each
+	ops   [2 * groupMost]Op     // of words that updates are on their way to
 	n     int
 }
 
@@ -37,6 +43,7 @@ func (g *Group) Sync() {
 	if g.n > 0 {
 		clear(g.words[:])
 		clear(g.bytes[:])
+		clear(g.ops[:])
 		g.n = 0
 	}
 }
@@ -72,15 +79,61 @@ func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
 		return
 	}
 	t.there("write", p)
-	if g.n == groupMost {
-		g.Sync()
-	}
 	g.inOrder(p, unsafe.Sizeof(v))
-	at, word := g.find(p)
-	g.words[at] = word
-	g.bytes[at] |= bytesOf(p, unsafe.Sizeof(v))
-	g.n++
+	g.mark(p, unsafe.Sizeof(v), 0)
 	t.must(t.x.Implicit().PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
+}
+
+// mark notes a put, or an update by op, that is under way to the size bytes at p from now on. A word has
+// puts or updates by one operation.
+func (g *Group) mark(p Phaseless, size uintptr, op Op) {
+	at, word := g.find(p)
+	if g.n == groupMost || g.bytes[at] != 0 && g.ops[at] != op {
+		g.Sync()
+		at, word = g.find(p)
+	}
+	g.words[at], g.ops[at] = word, op
+	g.bytes[at] |= bytesOf(p, size)
+	g.n++
+}
+
+// GroupUpdate is a relaxed read of the T at p and a relaxed write of op of it and v, OpAdd, OpAnd, OpOr or OpXor,
+// which the other thread's process does: one message, and no wait for the value. That no other thread's
+// update is lost meanwhile is more than the program is promised.
+func GroupUpdate[T int32 | uint32 | int64 | uint64](g *Group, op Op, p Phaseless, v T) {
+	t, size := g.t, unsafe.Sizeof(v)
+	at, ok := t.writable(p, size)
+	if !ok && uintptr(p)%size == 0 {
+		t.there("update", p)
+		g.mark(p, size, op)
+		typ := conduits.Uint64
+		if size == 4 {
+			typ = conduits.Uint32
+		}
+		t.must(t.x.Implicit().AtomicBitsNBI(p.Thread(), p.Addr(), codes[op], typ, toWord(v), 0))
+		return
+	}
+	var old T
+	if ok {
+		old = *(*T)(at)
+	} else {
+		old = GroupGet[T](g, p)
+	}
+	switch op {
+	case OpAdd:
+		v += old
+	case OpAnd:
+		v &= old
+	case OpOr:
+		v |= old
+	case OpXor:
+		v ^= old
+	}
+	if ok {
+		*(*T)(at) = v
+	} else {
+		GroupPut(g, p, v)
+	}
 }
 
 // GroupGet is a relaxed read of the T at p, which lies in one aligned word of 8 bytes. It blocks.

@@ -72,6 +72,7 @@ static void ahead_local(void) { for (int i = 0; i < N; i++) { int k = list[i] + 
 static void ahead_twice(void) { for (int i = 0; i < N; i++) out += cyclic[idx[i] % ALL]; }
 static void ahead_pure(void) { for (int i = 0; i < N; i++) out += cyclic[list[i]] + upc_threadof(&cyclic[list[i]]) + upc_addrfield(&cyclic[i]) % 8; }
 static void ahead_puts(void) { for (int i = 0; i < N; i++) other[list[i]] = priv[i]; }
+static void ahead_updates(void) { for (int i = 0; i < N; i++) other[list[i]] -= priv[i], cyclic[list[i]]++; }
 static void no_ahead_call(void) { for (int i = 0; i < N; i++) out += cyclic[list[i]] + (rand() & 0); }
 static void no_ahead_chain(void) { long k = 0; for (int i = 0; i < N; i++) k = idx[k] % ALL; out += k; }
 static void no_ahead_alias(void) { for (int i = 1; i < N; i++) cyclic[i] = cyclic[i - 1]; }
@@ -143,7 +144,7 @@ int main(void) {
     out += keep;
     long before = out;
     ahead_pure();
-    out = before, ahead_puts(), no_ahead_call(), no_ahead_chain(), no_ahead_alias();
+    out = before, ahead_puts(), ahead_updates(), no_ahead_call(), no_ahead_chain(), no_ahead_alias();
     cyclic[0] = 0;
     polls();
     double *one[4], **rows3[2] = {one, one + 1}, all[4 * N] = {1};

@@ -571,6 +571,9 @@ func (g *gen) assignOp(n *front.Node, want bool) exp {
 		if p, ok := g.private(n.L); ok {
 			return g.update(n, p, want)
 		}
+		if !want && g.groupUpdate(n) {
+			return exp{}
+		}
 		at := g.temp(phaseless, g.where(n.L).phaseless())
 		v := g.combine(n, g.getAt(n.L, at))
 		if want {
@@ -647,6 +650,9 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 	} else {
 		if p, ok := g.private(n.L); ok {
 			return g.step(n, op, p, want)
+		}
+		if !want && g.groupUpdate(op) {
+			return exp{}
 		}
 		at := g.temp(phaseless, g.where(n.L).phaseless())
 		old = g.temp(g.goType(n.Type), g.getAt(n.L, at))
@@ -939,13 +945,13 @@ func float(n *front.Node) exp {
 }
 
 func (g *gen) conditional(n *front.Node) exp {
+	if constant(n.R) && constant(n.C) && n.Type.Integer() {
+		return choice(g, n)
+	}
 	c := g.cond(n.L)
 	if n.Type.Kind == front.Void {
 		g.discard(n)
 		return exp{}
-	}
-	if constant(n.R) && constant(n.C) && n.Type.Integer() {
-		return choice(g, n, c)
 	}
 	var l, r exp
 	lp := g.capture(func() { l = g.expr(n.R) })
@@ -956,12 +962,21 @@ func (g *gen) conditional(n *front.Node) exp {
 }
 
 // choice is one of two constants without a branch, which would be guessed wrong half of the time where c is as good as
-// random, and which Go's compiler leaves in where an address depends on the value.
-func choice(g *gen, n *front.Node, c exp) exp {
-	mask := ir.Convert(g.goType(n.Type), ir.Sign("-", boolean(c)))
-	e := ir.Op(mask, "&", number(n.R.I^n.C.I, n.Type))
-	if n.C.I != 0 {
-		e = ir.Op(e, "^", number(n.C.I, n.Type))
+// random, and which Go's compiler leaves in where an address depends on the value. Whether a number is negative is
+// its sign: SETL, which Go makes of other conditions, waits for what was in its register before.
+func choice(g *gen, n *front.Node) exp {
+	yes, no, c := n.R.I, n.C.I, n.L
+	var mask exp
+	if t := c.L; (c.Op == front.Lt || c.Op == front.Ge) && c.R.Op == front.Num && c.R.I == 0 && t.Type.Integer() && !t.Type.Unsigned && t.Type.Size() >= 4 {
+		if mask = ir.Op(g.expr(t), ">>", num(t.Type.Size()*8-1)); c.Op == front.Ge {
+			yes, no = no, yes
+		}
+	} else {
+		mask = ir.Sign("-", boolean(g.cond(c)))
+	}
+	e := ir.Op(ir.Convert(g.goType(n.Type), mask), "&", number(yes^no, n.Type))
+	if no != 0 {
+		e = ir.Op(e, "^", number(no, n.Type))
 	}
 	return e
 }

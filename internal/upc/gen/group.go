@@ -150,6 +150,25 @@ func (g *gen) stage(s *group, gets []opt.Get, stage int, buffers map[*front.Node
 	g.renamed = nil
 }
 
+// updates are the operations that another thread's process does, by their names in package rt.
+var updates = map[front.Op]string{front.Add: "OpAdd", front.Sub: "OpAdd", front.And: "OpAnd", front.Or: "OpOr", front.Xor: "OpXor"}
+
+// groupUpdate emits L op= R of a loop of a group, whose value is not wanted, as one message, and reports
+// whether it has: integers of 32 and 64 bits, whose low bits depend on those of the operands alone.
+func (g *gen) groupUpdate(n *front.Node) bool {
+	t, op := n.L.Type, updates[n.Sub]
+	if g.group == nil || op == "" || !t.Integer() || t.Kind == front.Bool || t.Size() != 4 && t.Size() != 8 || n.Work == nil || !n.Work.Integer() {
+		return false
+	}
+	at := g.temp(phaseless, g.where(n.L).phaseless())
+	v := ir.Convert(g.goType(t), g.temp(g.goType(n.R.Type), g.expr(n.R)))
+	if n.Sub == front.Sub {
+		v = ir.Sign("-", v)
+	}
+	g.emit(ir.Do(ir.CallOf(ir.Generic("rt.GroupUpdate", g.goType(t)), g.group.name, ir.Value(ir.Named("rt."+op)), at, v).By(ir.GroupUpdate)))
+	return true
+}
+
 // own reports whether a place is known to be this thread's.
 func (g *gen) own(n *front.Node) bool {
 	if g.local == nil {

@@ -148,11 +148,12 @@ const (
 	Part
 	GroupGet
 	GroupPut
+	GroupUpdate
 	Ahead
 )
 
 // accessNames are the accesses in dumps.
-var accessNames = [...]string{"", "get", "put", "window get", "window put", "strip", "part", "group get", "group put", "ahead"}
+var accessNames = [...]string{"", "get", "put", "window get", "window put", "strip", "part", "group get", "group put", "group update", "ahead"}
 
 // Expr is an expression. The zero value is none.
 type Expr struct {

@@ -1,4 +1,4 @@
-// A gather and a scatter of random elements of another thread by thread 0, issued together and one by
+// A gather, a scatter and updates of random elements of another thread by thread 0, issued together and one by
 // one: the least time of each, ns, of PASSES in turn, and a sum of what was read and is there at last.
 #include <upc_relaxed.h>
 #include <upc_tick.h>
@@ -10,6 +10,7 @@
 #define PASSES 5
 
 shared [SIZE] double x[SIZE * THREADS];
+shared [SIZE] long t[SIZE * THREADS];
 
 static int idx[N];
 static double val[N];
@@ -30,9 +31,17 @@ static void pass(int kind) {
     for (i = 0; i < N; i++)
       x[idx[i]] = val[i];
     break;
-  default:
+  case 3:
     for (i = N - 1; i >= 0; i--)
       x[idx[i]] = val[i];
+    break;
+  case 4:
+    for (i = 0; i < N; i++)
+      t[idx[i]] ^= i;
+    break;
+  default:
+    for (i = N - 1; i >= 0; i--)
+      t[idx[i]] ^= i;
   }
 }
 
@@ -43,25 +52,26 @@ int main(void) {
     x[i] = i % SIZE % 1000;
   upc_barrier;
   if (MYTHREAD == 0) {
-    double least[4] = {1e30, 1e30, 1e30, 1e30};
+    double least[6] = {1e30, 1e30, 1e30, 1e30, 1e30, 1e30};
     unsigned seed = 1;
     /* Another place for each i. */
     for (i = 0; i < N; i++)
       idx[i] = (THREADS - 1) * SIZE + (i * 25717u + 12345u) % SIZE;
-    for (k = 0; k < 4 * PASSES; k++) {
+    for (k = 0; k < 6 * PASSES; k++) {
       upc_tick_t begun = upc_ticks_now();
       double took;
-      pass(k % 4);
+      pass(k % 6);
       took = upc_ticks_to_ns(upc_ticks_now() - begun);
-      if (took < least[k % 4])
-        least[k % 4] = took;
+      if (took < least[k % 6])
+        least[k % 6] = took;
       for (i = 0; i < N; i++)
         val[i] += seed = seed * 5 % 1021;
     }
     pass(0);
+    pass(4); /* or two of each would leave nothing */
     for (i = 0; i < N; i++)
-      sum += val[i] * (i % 7);
-    for (k = 0; k < 4; k++)
+      sum += val[i] * (i % 7) + t[idx[i]] * (i % 5);
+    for (k = 0; k < 6; k++)
       printf("%.0f ", least[k]);
     printf("%.0f\n", sum);
   }
