@@ -25,12 +25,15 @@ type pair struct {
 	packetHead, packetTail int32
 	// In the queue of its input: it may send if its input is free. In the
 	// queue of its output: its output is to take a packet from it.
-	inPrev, inNext, outPrev, outNext int32
-	chain                            int32 // of the hash table, or free list
-	used                             uint16
-	inListed, outListed              bool
-	blocked                          bool // its input waits for room in the buffer
+	prev, next [2]int32
+	chain      int32 // of the hash table, or free list
+	used       uint16
+	listed     [2]bool
+	blocked    bool // its input waits for room in the buffer
 }
+
+// The sides of a pair.
+const input, output = 0, 1
 
 // packet is one in a crosspoint buffer.
 type packet struct {
@@ -74,15 +77,15 @@ func (f *Fabric) switchIn(now Time, m *message) {
 func (f *Fabric) offer(now Time, i int32) {
 	p := &f.pairs[i]
 	if f.p.Crosspoint == 0 {
-		f.listIn(i)
-		f.listOut(i)
+		f.list(input, i)
+		f.list(output, i)
 		if f.links[2*p.out+1].free > now {
 			f.kickOutput(now, p.out) // else there is nothing but its input to wait for
 		}
 		return
 	}
 	if int(p.used) < f.p.Crosspoint {
-		f.listIn(i)
+		f.list(input, i)
 		return
 	}
 	p.blocked = true
@@ -105,7 +108,7 @@ func (f *Fabric) tryInput(now Time, in uint32) {
 	}
 	if f.p.Crosspoint > 0 {
 		i := n.inHead
-		f.unlistIn(i)
+		f.unlist(input, i)
 		f.cross(now, i)
 		return
 	}
@@ -123,7 +126,7 @@ func (f *Fabric) tryInput(now Time, in uint32) {
 func (f *Fabric) firstOfInput(now Time, in uint32) int32 {
 	i := f.ports[in].inHead
 	for i != none && f.links[2*f.pairs[i].out+1].free > now {
-		i = f.pairs[i].inNext
+		i = f.pairs[i].next[input]
 	}
 	return i
 }
@@ -133,7 +136,7 @@ func (f *Fabric) firstOfInput(now Time, in uint32) int32 {
 func (f *Fabric) firstOfOutput(now Time, out uint32) int32 {
 	i := f.ports[out].outHead
 	for i != none && f.links[2*f.pairs[i].in].free > now {
-		i = f.pairs[i].outNext
+		i = f.pairs[i].next[output]
 	}
 	return i
 }
@@ -164,7 +167,7 @@ func (f *Fabric) trySingle(now Time, in uint32) {
 			return
 		}
 		n.waiting = true
-		f.listOut(i)
+		f.list(output, i)
 		f.kickOutput(now, out)
 		return
 	}
@@ -243,12 +246,12 @@ func (f *Fabric) connect(now Time, i int32) {
 	f.pass(now, 2*in, occ, slot, last)
 	f.pass(now, 2*out+1, occ, slot, last)
 	// Each in turn: what has just been served goes to the end.
-	f.unlistIn(i)
-	f.unlistOut(i)
+	f.unlist(input, i)
+	f.unlist(output, i)
 	f.ports[in].waiting = false
 	if f.pairs[i].head != none {
-		f.listIn(i)
-		f.listOut(i)
+		f.list(input, i)
+		f.list(output, i)
 	} else {
 		f.drop(i)
 	}
@@ -277,7 +280,7 @@ func (f *Fabric) cross(now Time, i int32) {
 	f.pass(now, 2*p.in, occ, slot, last)
 	p.used++
 	f.pushPacket(p, slot, last)
-	f.listOut(i)
+	f.list(output, i)
 	f.tryOutput(now, p.out)
 	if p := &f.pairs[i]; p.head != none {
 		f.offer(now, i)
@@ -299,9 +302,9 @@ func (f *Fabric) sendOut(now Time, i int32) {
 	f.pass(now, 2*p.out+1, occ, slot, last)
 	n := &f.ports[p.out]
 	n.sending = i
-	f.unlistOut(i)
+	f.unlist(output, i)
 	if p.packetHead != none {
-		f.listOut(i)
+		f.list(output, i)
 	}
 	if n.outHead != none || p.blocked {
 		f.kickOutput(now, p.out)
@@ -331,7 +334,7 @@ func (f *Fabric) freePlace(now Time, out uint32) {
 	if f.p.Queue == Single {
 		f.ports[in].waiting = false
 	} else {
-		f.listIn(i)
+		f.list(input, i)
 	}
 	f.tryInput(now, in)
 }
@@ -362,24 +365,16 @@ func (f *Fabric) pair(in, out uint32) int32 {
 		f.rehash(2 * len(f.hash))
 		h = f.bucket(in, out)
 	}
-	i := f.unpr
-	if i == none {
-		f.pairs = append(f.pairs, pair{})
-		i = int32(len(f.pairs) - 1)
-	} else {
-		f.unpr = f.pairs[i].chain
-	}
-	f.pairs[i] = pair{
+	f.hash[h] = keep(&f.pairs, &f.unpr, pair{
 		in: in, out: out, head: none, tail: none, packetHead: none, packetTail: none, chain: f.hash[h],
-	}
-	f.hash[h] = i
-	return i
+	}, func(p *pair) int32 { return p.chain })
+	return f.hash[h]
 }
 
 // drop forgets a pair that nothing needs any more.
 func (f *Fabric) drop(i int32) {
 	p := &f.pairs[i]
-	if p.used > 0 || p.head != none || p.inListed || p.outListed || p.blocked {
+	if p.used > 0 || p.head != none || p.listed[input] || p.listed[output] || p.blocked {
 		return
 	}
 	at := &f.hash[f.bucket(p.in, p.out)]
@@ -415,14 +410,7 @@ func (f *Fabric) rehash(n int) {
 }
 
 func (f *Fabric) pushPacket(p *pair, slot int32, last bool) {
-	i := f.unpk
-	if i == none {
-		f.packets = append(f.packets, packet{})
-		i = int32(len(f.packets) - 1)
-	} else {
-		f.unpk = f.packets[i].next
-	}
-	f.packets[i] = packet{slot: slot, last: last, next: none}
+	i := keep(&f.packets, &f.unpk, packet{slot: slot, last: last, next: none}, func(k *packet) int32 { return k.next })
 	if p.packetHead == none {
 		p.packetHead = i
 	} else {
@@ -439,72 +427,45 @@ func (f *Fabric) popPacket(p *pair) (slot int32, last bool) {
 	return k.slot, k.last
 }
 
-// listIn puts pair i at the end of its input's list unless it is there.
-func (f *Fabric) listIn(i int32) {
+// list puts pair i at the end of that side's list of its port unless it is there.
+func (f *Fabric) list(side int, i int32) {
 	p := &f.pairs[i]
-	if p.inListed {
+	if p.listed[side] {
 		return
 	}
-	n := &f.ports[p.in]
-	p.inListed, p.inPrev, p.inNext = true, n.inTail, none
-	if n.inHead == none {
-		n.inHead, p.inPrev = i, none
+	head, tail := f.ends(p, side)
+	p.listed[side], p.prev[side], p.next[side] = true, *tail, none
+	if *head == none {
+		*head, p.prev[side] = i, none
 	} else {
-		f.pairs[n.inTail].inNext = i
+		f.pairs[*tail].next[side] = i
 	}
-	n.inTail = i
+	*tail = i
 }
 
-func (f *Fabric) unlistIn(i int32) {
+func (f *Fabric) unlist(side int, i int32) {
 	p := &f.pairs[i]
-	if !p.inListed {
+	if !p.listed[side] {
 		return
 	}
-	p.inListed = false
-	n := &f.ports[p.in]
-	if p.inPrev == none {
-		n.inHead = p.inNext
+	p.listed[side] = false
+	head, tail := f.ends(p, side)
+	if p.prev[side] == none {
+		*head = p.next[side]
 	} else {
-		f.pairs[p.inPrev].inNext = p.inNext
+		f.pairs[p.prev[side]].next[side] = p.next[side]
 	}
-	if p.inNext == none {
-		n.inTail = p.inPrev
+	if p.next[side] == none {
+		*tail = p.prev[side]
 	} else {
-		f.pairs[p.inNext].inPrev = p.inPrev
+		f.pairs[p.next[side]].prev[side] = p.prev[side]
 	}
 }
 
-// listOut puts pair i at the end of its output's list unless it is there.
-func (f *Fabric) listOut(i int32) {
-	p := &f.pairs[i]
-	if p.outListed {
-		return
+// ends are those of the list that p is in at that side.
+func (f *Fabric) ends(p *pair, side int) (head, tail *int32) {
+	if side == input {
+		return &f.ports[p.in].inHead, &f.ports[p.in].inTail
 	}
-	n := &f.ports[p.out]
-	p.outListed, p.outPrev, p.outNext = true, n.outTail, none
-	if n.outHead == none {
-		n.outHead, p.outPrev = i, none
-	} else {
-		f.pairs[n.outTail].outNext = i
-	}
-	n.outTail = i
-}
-
-func (f *Fabric) unlistOut(i int32) {
-	p := &f.pairs[i]
-	if !p.outListed {
-		return
-	}
-	p.outListed = false
-	n := &f.ports[p.out]
-	if p.outPrev == none {
-		n.outHead = p.outNext
-	} else {
-		f.pairs[p.outPrev].outNext = p.outNext
-	}
-	if p.outNext == none {
-		n.outTail = p.outPrev
-	} else {
-		f.pairs[p.outNext].outPrev = p.outPrev
-	}
+	return &f.ports[p.out].outHead, &f.ports[p.out].outTail
 }

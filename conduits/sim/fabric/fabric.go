@@ -324,14 +324,19 @@ func (f *Fabric) Handle(now Time, a, b uint64) {
 
 // keep puts a message into a slot.
 func (f *Fabric) keep(m *message) int32 {
-	slot := f.free
-	if slot == none {
-		f.msgs = append(f.msgs, *m)
-		return int32(len(f.msgs) - 1)
+	return keep(&f.msgs, &f.free, *m, func(m *message) int32 { return m.next })
+}
+
+// keep puts v into the first free place of l, which next leads on from to the next one, or into a new one.
+func keep[T any](l *[]T, free *int32, v T, next func(*T) int32) int32 {
+	i := *free
+	if i == none {
+		*l = append(*l, v)
+		return int32(len(*l) - 1)
 	}
-	f.free = f.msgs[slot].next
-	f.msgs[slot] = *m
-	return slot
+	*free = next(&(*l)[i])
+	(*l)[i] = v
+	return i
 }
 
 // pushMessage appends to a queue of messages.

@@ -370,7 +370,7 @@ func (n *finite) source(now Time, node int32) {
 				n.f.pushMessage(&q.inHead, &q.inTail, slot)
 			}
 			flits := int32(1 + (max(bytes-n.f.p.Free, 0)+n.f.p.Flit-1)/n.f.p.Flit)
-			id = n.keep(worm{slot: slot, flits: flits, src: m.src, dst: m.dst})
+			id = keep(&n.worms, &n.free, worm{slot: slot, flits: flits, src: m.src, dst: m.dst}, func(w *worm) int32 { return w.next })
 		} else {
 			return
 		}
@@ -378,17 +378,6 @@ func (n *finite) source(now Time, node int32) {
 		w.left, w.down, w.head = w.flits, false, i
 		n.take(now, i, id, none)
 	}
-}
-
-func (n *finite) keep(w worm) int32 {
-	i := n.free
-	if i == none {
-		n.worms = append(n.worms, w)
-		return int32(len(n.worms) - 1)
-	}
-	n.free = n.worms[i].next
-	n.worms[i] = w
-	return i
 }
 
 // take gives channel i to a worm.

@@ -252,14 +252,7 @@ func (t *Tree) Cast(now Time, src, bytes int, id uint64) {
 }
 
 func (t *Tree) keep(c cast) int32 {
-	i := t.free
-	if i == none {
-		t.casts = append(t.casts, c)
-		return int32(len(t.casts) - 1)
-	}
-	t.free = t.casts[i].next
-	t.casts[i] = c
-	return i
+	return keep(&t.casts, &t.free, c, func(c *cast) int32 { return c.next })
 }
 
 // rise takes a message on its way to the root.
