@@ -191,9 +191,7 @@ func TestInterruptedGasProgram(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		cmd, rest, stderr := started(t, "-n", "5", "-kill-grace", "1h", program(t), "deaf")
 		awaitReady(t, 5, rest, stderr)
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
+		send(t, cmd, sig)
 		await(t, cmd, &bytes.Buffer{}, stderr).want(t, 128+int(sig), "gasrun: ended by ")
 	}
 }
@@ -204,9 +202,7 @@ func TestHangIsDiagnosed(t *testing.T) {
 		args := slices.DeleteFunc([]string{flag, "-n", "3", program(t), "deaf"}, func(s string) bool { return s == "" })
 		cmd, rest, stderr := started(t, args...)
 		awaitReady(t, 3, rest, stderr)
-		if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
-			t.Fatal(err)
-		}
+		send(t, cmd, syscall.SIGQUIT)
 		res := await(t, cmd, &bytes.Buffer{}, stderr)
 		res.want(t, jobenv.StatusQuit)
 		for i := range 3 {
@@ -240,16 +236,9 @@ func stacksOf(stacks string, rank int) string {
 // A frozen rank stands still before it joins, until it is let go.
 func TestFreeze(t *testing.T) {
 	cmd, _ := command(t, "-n", "3", "-freeze", "1", program(t), "good")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var stdout bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	cmd.Stdout = &stdout
+	r := output(t, cmd)
 	var pid int
 	line := make([]byte, 4096)
 	k, err := r.Read(line)

@@ -494,17 +494,51 @@ func started(t *testing.T, args ...string) (cmd *exec.Cmd, rest *bufio.Reader, s
 func piped(t *testing.T, args ...string) (cmd *exec.Cmd, r *os.File, stderr *bytes.Buffer) {
 	t.Helper()
 	cmd, _ = command(t, args...)
+	stderr = &bytes.Buffer{}
+	cmd.Stderr = stderr
+	return cmd, output(t, cmd), stderr
+}
+
+// output starts cmd. What it writes to those outputs that the test has not set comes from r, the only reading end.
+func output(t *testing.T, cmd *exec.Cmd) (r *os.File) {
+	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stderr = &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = w, stderr
+	t.Cleanup(func() { r.Close() })
+	if cmd.Stdout == nil {
+		cmd.Stdout = w
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = w
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
-	return cmd, r, stderr
+	return r
+}
+
+// send sends sig to cmd.
+func send(t *testing.T, cmd *exec.Cmd, sig os.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// interrupted is how cmd ends by SIGINT, with the rest of what it writes to both outputs as standard error.
+func interrupted(t *testing.T, cmd *exec.Cmd, out *bufio.Scanner) result {
+	t.Helper()
+	send(t, cmd, syscall.SIGINT)
+	var rest bytes.Buffer
+	for out.Scan() {
+		rest.WriteString(out.Text() + "\n")
+	}
+	r := await(t, cmd, &bytes.Buffer{}, &rest)
+	r.want(t, 130, "gasrun: ended by SIGINT")
+	return r
 }
 
 // A signal ends the build of a package, and with it gasrun.
@@ -516,22 +550,11 @@ func TestInterruptedBuild(t *testing.T) {
 			testmain.Executable(t, filepath.Join(path, "go"), "#!/bin/sh\necho building\nexec sleep 10000\n")
 			cmd, _ := command(t, "-n", "2", "./testdata/hello")
 			cmd.Env = append(cmd.Env, "PATH="+path+":"+os.Getenv("PATH"))
-			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd.Stderr = w
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			w.Close()
-			rest := bufio.NewReader(r)
+			rest := bufio.NewReader(output(t, cmd))
 			if l, err := rest.ReadString('\n'); l != "building\n" {
 				t.Fatalf("read %q, %v", l, err)
 			}
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, sig)
 			said, err := io.ReadAll(rest) // to the end of sleep, too
 			if err != nil {
 				t.Fatal(err)
@@ -558,9 +581,7 @@ func TestSignals(t *testing.T) {
 		t.Run(fmt.Sprint(sys.SignalName(tc.sig), tc.status), func(t *testing.T) {
 			t.Parallel()
 			cmd, rest, stderr := script(t, 3, tc.text, "-kill-grace", "1h")
-			if err := cmd.Process.Signal(tc.sig); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, tc.sig)
 			await(t, cmd, &bytes.Buffer{}, stderr).want(t, tc.status, tc.want)
 			if more, err := io.ReadAll(rest); err != nil || len(more) > 0 {
 				t.Errorf("then came %q, %v", more, err)
@@ -577,9 +598,7 @@ func TestStatus(t *testing.T) {
 		awaitReady(t, 2, rest, stderr)
 		jobs = append(jobs, cmd)
 		defer func() {
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, syscall.SIGINT)
 			r := await(t, cmd, &bytes.Buffer{}, stderr)
 			r.want(t, 130)
 			if strings.Contains(r.stderr, ": job ") {
@@ -619,17 +638,7 @@ func TestAskedAndInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd, _ := command(t, append(flags, program(t), "wait")...)
-			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			cmd.Stdout, cmd.Stderr = w, w
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			w.Close()
-			out := bufio.NewScanner(r)
+			out := bufio.NewScanner(output(t, cmd))
 			next := func() string {
 				if !out.Scan() {
 					t.Fatalf("the output has ended: %v", out.Err())
@@ -641,9 +650,7 @@ func TestAskedAndInterrupted(t *testing.T) {
 				}
 			}
 			for reports, answered := 0, 0; answered < 2; reports++ {
-				if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-					t.Fatal(err)
-				}
+				send(t, cmd, syscall.SIGUSR1)
 				if s := next(); !strings.HasPrefix(s, "gasrun: SIGUSR1") {
 					t.Fatalf("report %d begins with %q", reports, s)
 				}
@@ -659,14 +666,7 @@ func TestAskedAndInterrupted(t *testing.T) {
 				}
 				answered++
 			}
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
-			rest := ""
-			for out.Scan() {
-				rest += out.Text() + "\n"
-			}
-			await(t, cmd, &bytes.Buffer{}, bytes.NewBufferString(rest)).want(t, 130, "gasrun: ended by SIGINT")
+			rest := interrupted(t, cmd, out).stderr
 			if told := regexp.MustCompile(`gasrun: SIGINT: rank 0 \(pid \d+[^)]*\), which ranks 1-2 wait for, sleeps .time.Sleep. at main.go:\d+.*\ngasrun:   rank 0 \(pid `).MatchString(rest); told != (name != "quiet") {
 				t.Errorf("it says %q", rest)
 			}
@@ -678,17 +678,7 @@ func TestAskedAndInterrupted(t *testing.T) {
 func TestTop(t *testing.T) {
 	t.Parallel()
 	cmd, _ := command(t, "-top", "-stall", "0", "-hosts", "localhost:2,localhost:1", program(t), "wait")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd.Stdout, cmd.Stderr = w, w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	out := bufio.NewScanner(r)
+	out := bufio.NewScanner(output(t, cmd))
 	missing := []*regexp.Regexp{
 		regexp.MustCompile(`^3 ranks +\d+ +\d+ +\d+ +\d+\.\d\d +[1-9][0-9.]*M +waits 2, goes on 1$`),
 		regexp.MustCompile(`^localhost#2 .* waits 1$`),
@@ -704,14 +694,7 @@ func TestTop(t *testing.T) {
 		}
 		missing = slices.DeleteFunc(missing, func(m *regexp.Regexp) bool { return m.MatchString(out.Text()) })
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	rest := ""
-	for out.Scan() {
-		rest += out.Text() + "\n"
-	}
-	await(t, cmd, &bytes.Buffer{}, bytes.NewBufferString(rest)).want(t, 130, "gasrun: ended by SIGINT")
+	interrupted(t, cmd, out)
 }
 
 // -monitor-record writes what ranks do as it is seen, with their peers, until Ctrl-C; of a file that takes nothing it tells, and the
@@ -749,9 +732,7 @@ func TestMonitorRecord(t *testing.T) {
 			break
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGINT)
 	open.Close()
 	rest, err := io.ReadAll(in)
 	await(t, cmd, &bytes.Buffer{}, &stderr).want(t, 130, "gasrun: ended by SIGINT", "recorded in "+name)
@@ -767,17 +748,13 @@ func TestMonitorRecord(t *testing.T) {
 
 func TestSecondInterruptKills(t *testing.T) {
 	cmd, rest, stderr := script(t, 2, "trap 'echo again' INT; echo ready; while :; do sleep 0.01; done", "-kill-grace", "1h")
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGINT)
 	for range 2 {
 		if l, err := rest.ReadString('\n'); err != nil || l != "again\n" {
 			t.Fatalf("read %q, %v", l, err)
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGINT)
 	await(t, cmd, &bytes.Buffer{}, stderr).want(t, 130, "ended by SIGINT")
 }
 
@@ -875,17 +852,11 @@ func TestStopAndContinue(t *testing.T) {
 			}
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGTSTP); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGTSTP)
 	until(true)
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGCONT)
 	until(false)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGTERM)
 	await(t, cmd, &bytes.Buffer{}, stderr).want(t, 143)
 }
 

@@ -196,21 +196,13 @@ func TestHostsSlowReader(t *testing.T) {
 	testmain.Long(t)
 	cmd, _ := command(t, "-hosts", "localhost:2,localhost:2", "-kill-grace", "0", "sh", "-c",
 		`if [ $ARGON_RANK = 3 ]; then read x <`+fifo(t)+`; exit 7; fi; echo stderr >&2; yes`)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
 	errR, errW, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer errR.Close()
-	cmd.Stdout, cmd.Stderr = w, errW
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	cmd.Stderr = errW
+	r := output(t, cmd)
 	errW.Close()
 	var stderr bytes.Buffer
 	for strings.Count(stderr.String(), "stderr") < 3 { // although standard output is stuck by now or soon
@@ -461,18 +453,7 @@ func TestManyHosts(t *testing.T) {
 // start starts gasrun with hosts and awaits a line of each of n ranks.
 func start(t *testing.T, n int, args ...string) (cmd *exec.Cmd, rest *os.File, stderr *bytes.Buffer) {
 	t.Helper()
-	cmd, _ = command(t, args...)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	stderr = &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = w, stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	cmd, r, stderr := piped(t, args...)
 	if _, err := io.ReadFull(r, make([]byte, n*len("ready\n"))); err != nil {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -681,16 +662,12 @@ func TestHostsSignals(t *testing.T) {
 	cmd, r, stderr := start(t, 4, "-hosts", "localhost:2,localhost:2", "sh", "-c",
 		`trap 'echo USR2' USR2; trap 'echo INT; exit 0' INT; echo ready; while :; do sleep 1000 & wait $!; done`)
 	all := family(cmd)
-	if err := cmd.Process.Signal(syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGUSR2)
 	got := make([]byte, 4*len("USR2\n"))
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != strings.Repeat("USR2\n", 4) {
 		t.Fatalf("ranks have written %q, %v", got, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGINT)
 	rest, _ := io.ReadAll(r)
 	if string(rest) != strings.Repeat("INT\n", 4) {
 		t.Errorf("ranks have written %q", rest)
@@ -718,9 +695,7 @@ func TestHostsInterruptedStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := family(cmd)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGTERM)
 	await(t, cmd, &bytes.Buffer{}, &stderr).want(t, 143, "gasrun: ended by SIGTERM, before the ranks were started")
 	awaitEnd(t, all)
 }
@@ -730,9 +705,7 @@ func TestHostsDiagnosis(t *testing.T) {
 	testmain.Long(t)
 	cmd, _, stderr := start(t, 4, "-hosts", "localhost:2,localhost:2", program(t), "deaf")
 	all := family(cmd)
-	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGQUIT)
 	r := await(t, cmd, &bytes.Buffer{}, stderr)
 	r.want(t, jobenv.StatusQuit)
 	if !strings.Contains(stacksOf(r.stacks, 1), "main.deaf(") {
@@ -753,25 +726,19 @@ func TestHostsStopAndContinue(t *testing.T) {
 		`trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 1000 & wait $!; done`)
 	all := family(cmd)
 	ranks := jobOf(cmd)
-	if err := cmd.Process.Signal(syscall.SIGTSTP); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGTSTP)
 	for _, pid := range append(ranks, cmd.Process.Pid) {
 		for state(t, pid) != 'T' {
 			runtime.Gosched()
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGCONT)
 	for _, pid := range append(ranks, cmd.Process.Pid) {
 		for state(t, pid) == 'T' {
 			runtime.Gosched()
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGTERM)
 	rest, _ := io.ReadAll(r)
 	if string(rest) != strings.Repeat("ended\n", 4) {
 		t.Errorf("ranks have written %q", rest)
@@ -818,9 +785,7 @@ func TestKeyIsNowhere(t *testing.T) {
 			}
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGTERM)
 	if res := await(t, cmd, &bytes.Buffer{}, stderr); strings.Contains(res.stderr, string(key[:64])) {
 		t.Error("the key is in the log")
 	}

@@ -317,42 +317,19 @@ func TestSimulatedHang(t *testing.T) {
 // quitDeaf sends sig to gasrun when rank 1 is about to wait in Go's own way.
 func quitDeaf(t *testing.T, sig syscall.Signal) result {
 	t.Helper()
-	cmd, _ := command(t, "-conduit", "sim", "-n", "4", simulated(t, "simprog"), "deaf")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = w, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	cmd, r, stderr := piped(t, "-conduit", "sim", "-n", "4", simulated(t, "simprog"), "deaf")
 	if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
-	return await(t, cmd, &bytes.Buffer{}, &stderr)
+	send(t, cmd, sig)
+	return await(t, cmd, &bytes.Buffer{}, stderr)
 }
 
 // A record of a run that is killed with everything else is there.
 func TestKilledRecord(t *testing.T) {
 	testmain.Long(t)
 	rec := filepath.Join(t.TempDir(), "record")
-	cmd, _ := command(t, "-conduit", "sim", "-n", "4", "-keep", rec, simulated(t, "simprog"), "deaf", "40")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd.Stdout = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	cmd, r, _ := piped(t, "-conduit", "sim", "-n", "4", "-keep", rec, simulated(t, "simprog"), "deaf", "40")
 	if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)
 	}
