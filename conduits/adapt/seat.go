@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -390,7 +389,6 @@ type member struct {
 	s        *Seat
 	client   *rendezvous.Client
 	attached chan struct{} // closed when all have
-	failing  atomic.Bool   // this rank has declared itself failed
 }
 
 // Join is the place of a rank that is a process. It joins the rendezvous of the job, and returns when all
@@ -415,10 +413,8 @@ func Join(name string, j conduits.Job, c conduits.Config, agree string) (*Seat, 
 		Agree: fmt.Sprintf("%s, medium %d, credits %d, segment %d%s", name, limits.MaxMedium, limits.Credits, limits.MaxSegment, agree),
 	}, rendezvous.Events{
 		Attached: func() { close(m.attached) },
-		Failed: func(rank, status int, cause string) {
-			s.set(&conduits.PeerError{Rank: rank, Err: errs.Carried(status, cause), Own: rank == j.Rank && !m.failing.Load()})
-		},
-		Left: s.departed,
+		Failed:   s.set,
+		Left:     s.departed,
 	})
 	if err != nil {
 		return nil, err
@@ -483,26 +479,8 @@ func (m *member) attach(size uint64, rights segment.Rights) ([]conduits.Attached
 	return all, nil
 }
 
-// verdict is how long the rendezvous may take to name the rank that has failed when it is told
-// of one. It answers within a round trip, or this host is cut off from it as well.
-const verdict = 2 * time.Second
-
-// fail waits until the rendezvous has said which rank has failed, unless it is this one, so that
-// two ranks that lose each other give the failure one name.
 func (m *member) fail(rank int, err error) {
-	if rank == m.s.rank {
-		m.failing.Store(true)
-	}
-	m.client.Fail(rank, errs.CarriedStatus(err), err.Error())
-	if rank != m.s.rank || errors.Is(err, errs.ErrExit) {
-		late, stop := awake.NewTimer(verdict)
-		defer stop()
-		select {
-		case <-m.s.over:
-		case <-m.client.Ended():
-		case <-late:
-		}
-	}
+	m.client.Blame(rank, err)
 	m.s.set(&conduits.PeerError{Rank: rank, Err: err})
 }
 

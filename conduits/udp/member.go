@@ -2,7 +2,6 @@ package udp
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -10,9 +9,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/sys/awake"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -27,7 +24,6 @@ type member struct {
 	failed     atomic.Pointer[conduits.PeerError]
 	over       chan struct{}                         // closed when failed is set
 	heard      func(*conduits.PeerError)             // conduits.Job.Failed
-	failing    atomic.Bool                           // this rank has declared itself failed
 	host       string                                // what this one is called in messages
 	trips      atomic.Pointer[map[int]time.Duration] // round trips by number of a host, see prober; nil as long as none is known
 	nets       atomic.Pointer[networks]              // nil if the job's hosts have one network
@@ -45,10 +41,8 @@ type member struct {
 func (m *member) events() rendezvous.Events {
 	return rendezvous.Events{
 		Attached: m.news,
-		Failed: func(rank, status int, cause string) {
-			m.set(rank, errs.Carried(status, cause), rank == m.rank && !m.failing.Load())
-		},
-		Left: m.departed,
+		Failed:   m.set,
+		Left:     m.departed,
 	}
 }
 
@@ -68,10 +62,8 @@ func (m *member) tell() {
 	}
 }
 
-// set makes rank the one that the job has failed because of. own: this is the own rank, by
-// the word of others.
-func (m *member) set(rank int, err error, own bool) {
-	p := &conduits.PeerError{Rank: rank, Err: err, Own: own}
+// set makes p the job's failure, unless there is one.
+func (m *member) set(p *conduits.PeerError) {
 	if m.failed.CompareAndSwap(nil, p) {
 		if m.heard != nil {
 			m.heard(p)
@@ -127,42 +119,12 @@ func newMember(rank, size int) *member {
 	return m
 }
 
-// verdict bounds, in time that this process runs, how long fail waits for the
-// rendezvous to name the failed rank. The service answers within a round trip, its
-// connection ends, or this host is cut off from it as well: three packets lost in a row
-// leave TCP 0.6 s of this, and the job has ended 5 s after the dead time.
-const verdict = 2 * time.Second
-
-// fail waits until the rendezvous has said which rank has failed, unless it is this rank.
-// So two ranks that no longer hear each other do not give different names to the
-// same failure, and a process that ends because of the failure does not do so
-// before others can know of it, or it would be taken for the reason. A rank that
-// ends the job by Exit waits as well, for another one may have done so with another
-// status.
 func (m *member) fail(rank int, err error) {
 	if m.failed.Load() != nil {
 		return
 	}
-	if rank == m.rank {
-		m.failing.Store(true)
-	}
-	m.client.Fail(rank, errs.CarriedStatus(err), err.Error())
-	if rank != m.rank || errors.Is(err, errs.ErrExit) {
-		m.hearVerdict(m.client.Ended(), verdict)
-	}
-	m.set(rank, err, false)
-}
-
-// hearVerdict waits until the job is known to have failed, until ended is closed, after
-// which no peer would say so, or for limit.
-func (m *member) hearVerdict(ended <-chan struct{}, limit time.Duration) {
-	over, stop := awake.NewTimer(limit)
-	defer stop()
-	select {
-	case <-m.over:
-	case <-ended:
-	case <-over:
-	}
+	m.client.Blame(rank, err)
+	m.set(&conduits.PeerError{Rank: rank, Err: err})
 }
 
 func (m *member) leave() {}

@@ -68,9 +68,9 @@ const (
 type Events struct {
 	// Attached: all ranks have called Attach, so that Segment knows.
 	Attached func()
-	// Failed: the job has failed, because of rank (NoRank: none in particular).
-	// Called once at most, and no other event after it.
-	Failed func(rank, status int, cause string)
+	// Failed: the job has failed, because of p.Rank (NoRank: none in particular); Own if that is this rank and
+	// it has not said so itself. Called once at most, and no other event after it.
+	Failed func(p *errs.PeerError)
 	// Left: rank has left in good order.
 	Left func(rank int)
 }
@@ -93,7 +93,8 @@ type Client struct {
 	ready   chan struct{} // closed when table is set
 	missing chan missing  // answers to kWho
 	parted  chan struct{} // closed when the service knows that the rank has left
-	ended   chan struct{} // closed when nothing more comes from the service
+	told    chan struct{} // closed when the job is known to have failed, after Events.Failed
+	ended   chan struct{} // closed when nothing more comes from the service: it has ended, or the connection is lost
 	open    func(ctx context.Context, network, addr string) (net.Conn, error)
 	lookUp  func(ctx context.Context, host string) ([]string, error)
 	serving func() // ends the service that this process runs; nil if it does not
@@ -107,15 +108,16 @@ type Client struct {
 	requests map[uint32]chan answer
 	err      error // why no request can be made; sticky
 	failed   bool  // Events.Failed was, or is about to be, called
+	failing  bool  // this rank has declared itself failed
 	attached bool  // Attach was called
 	leaving  bool  // Leave was called
 	over     bool  // the service has ended in good order
 	closed   bool
 }
 
-// Join connects to the service at server, "host:port", and returns when all
+// join connects to the service at server, "host:port", which this process reaches at dial, and returns when all
 // ranks of the job are there. It tries again while no service answers there, the name
-// is unknown, or another job's service answers, until ctx ends; if ctx has no deadline, for DefaultPatience.
+// is unknown, or another job's service answers, until ctx ends; if ctx has no deadline, for patience. inRank: rank 0 is to serve.
 // It gives up within seconds if the system refuses to connect for a reason that does
 // not go away: no route, no such address here, no permission.
 // For how long ranks may be missing is up to the service.
@@ -124,12 +126,6 @@ type Client struct {
 // ranks, and if the service has another key; ErrNotReady if ctx ends, which names
 // the ranks that are missing; ErrResource if this host cannot connect to the service;
 // ErrPeer if the job has failed.
-func Join(ctx context.Context, server string, key jobkey.Key, h Hello, e Events) (*Client, error) {
-	return join(ctx, server, server, key, h, e, DefaultPatience, false)
-}
-
-// join is Join with another patience if ctx has no deadline, and with the address
-// at which this process reaches the server. inRank: rank 0 is to serve.
 func join(ctx context.Context, server, dial string, key jobkey.Key, h Hello, e Events, patience time.Duration, inRank bool) (*Client, error) {
 	if err := h.check(); err != nil {
 		return nil, err
@@ -170,7 +166,7 @@ func join(ctx context.Context, server, dial string, key jobkey.Key, h Hello, e E
 func newClient(server, dial string, h Hello, e Events) *Client {
 	return &Client{
 		server: server, dial: dial, rank: h.Rank, size: h.Size, events: e,
-		ready: make(chan struct{}), missing: make(chan missing, 1), parted: make(chan struct{}), ended: make(chan struct{}),
+		ready: make(chan struct{}), missing: make(chan missing, 1), parted: make(chan struct{}), told: make(chan struct{}), ended: make(chan struct{}),
 		requests: map[uint32]chan answer{},
 		open:     new(net.Dialer).DialContext, lookUp: net.DefaultResolver.LookupHost,
 	}
@@ -245,7 +241,7 @@ func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience ti
 	return t, nil
 }
 
-// unreachable is Join's error when the system refuses to connect to the service.
+// unreachable is join's error when the system refuses to connect to the service.
 func (c *Client) unreachable(err error, l *sys.Tries) error {
 	var no syscall.Errno
 	errors.As(err, &no)
@@ -359,7 +355,7 @@ func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, a
 	return nil, false, errs.BadArg("rendezvous: rank %d: %s answered in a way that is not understood (kind %d)", c.rank, c.server, k)
 }
 
-// impatient is Join's error when ctx has ended before all ranks were there.
+// impatient is join's error when ctx has ended before all ranks were there.
 func (c *Client) impatient(ctx context.Context) error {
 	const limit = time.Second
 	who := "some ranks"
@@ -513,7 +509,36 @@ func (c *Client) Fail(rank, status int, cause string) {
 		rank = NoRank
 	}
 	f := failure{rank, status, cause}
-	c.send(kFail, f.append)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failing = c.failing || rank == c.rank
+	c.enqueue(kFail, f.append)
+}
+
+// blameTime bounds, in time that this process runs, how long Blame waits. The service answers within a round trip, its
+// connection ends, or this host is cut off from it as well: three packets lost in a row leave TCP 0.6 s of this.
+const blameTime = 2 * time.Second
+
+// Blame is Fail, because of err. It waits until Events.Failed has named the failed rank, unless it is this one. So two ranks that no
+// longer hear each other do not give different names to the same failure, and a process that ends because of the failure does
+// not do so before others can know of it, or it would be taken for the reason. A rank that ends the job by Exit waits as well,
+// for another one may have done so with another status.
+func (c *Client) Blame(rank int, err error) {
+	c.Fail(rank, errs.CarriedStatus(err), err.Error())
+	if rank != c.rank || errors.Is(err, errs.ErrExit) {
+		c.hear(blameTime)
+	}
+}
+
+// hear waits for the job's failure, until nothing more comes, or for limit.
+func (c *Client) hear(limit time.Duration) {
+	over, stop := awake.NewTimer(limit)
+	defer stop()
+	select {
+	case <-c.told:
+	case <-c.ended:
+	case <-over:
+	}
 }
 
 // Leave announces that this rank leaves in good order, and returns when the service
@@ -554,10 +579,6 @@ func (c *Client) Leave() error {
 		return c.failure()
 	}
 }
-
-// Ended is closed when nothing more comes from the service: it has ended, or the
-// connection is lost, and Events.Failed was called if that is a failure.
-func (c *Client) Ended() <-chan struct{} { return c.ended }
 
 // Close ends the connection. Without Leave the rank has failed. An event that
 // is being called may go on until after Close has returned.
@@ -677,10 +698,13 @@ func (c *Client) fail(f failure) {
 		c.failed = true
 		c.failRequests(f.err())
 	}
-	tell := first && !c.closed && c.isReady()
+	tell, own := first && !c.closed && c.isReady(), f.rank == c.rank && !c.failing
 	c.mu.Unlock()
 	if tell && c.events.Failed != nil {
-		c.events.Failed(f.rank, f.status, f.cause)
+		c.events.Failed(&errs.PeerError{Rank: f.rank, Err: errs.Carried(f.status, f.cause), Own: own})
+	}
+	if first {
+		close(c.told)
 	}
 }
 

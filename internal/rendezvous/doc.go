@@ -3,7 +3,7 @@
 //
 // There is one service per job, on one TCP port: in the launcher ([Serve]), or,
 // if no launcher serves, in rank 0's process ([Setup.Join]). Every rank keeps one
-// connection to it ([Join]) as long as it takes part. It carries little: which rank is
+// connection to it ([Client]) as long as it takes part. It carries little: which rank is
 // where, which segments there are, a few small values that all may read, and that
 // ranks leave or fail. Messages between ranks do not pass here.
 //

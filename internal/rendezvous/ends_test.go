@@ -321,6 +321,29 @@ func TestFailTwice(t *testing.T) {
 	}
 }
 
+// TestBlame: a rank that believes another one has failed hears which one has before it goes on, as long as that may still come.
+func TestBlame(t *testing.T) {
+	j := serve(t, ServerConfig{Size: 2})
+	m := j.all()
+	m[0].Blame(1, errors.New("silence"))
+	m[1].Fail(0, 1, "silence")
+	m[1].hear(time.Hour)
+	select {
+	case n := <-m[1].ch:
+		if n != (news{"failed", 1, 1, "silence"}) {
+			t.Errorf("%+v", n)
+		}
+	default:
+		t.Error("the rank goes on before it has heard")
+	}
+	j.Close()
+	m[1].Blame(0, errors.New("silence"))
+	m = serve(t, ServerConfig{Size: 2}).all()
+	m[0].hear(time.Millisecond)
+	m[1].Close()
+	m[1].hear(time.Hour)
+}
+
 // TestServerFail: what a launcher says, with a status, of a rank or of none.
 func TestServerFail(t *testing.T) {
 	for _, rank := range []int{1, NoRank, 77} {
@@ -540,7 +563,7 @@ func TestEarlyBird(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = Join(ctx, "no-such-host.invalid:7", j.key, Hello{Size: 1, Host: "h", Port: 1}, Events{})
+	_, err = Setup{Server: "no-such-host.invalid:7", Key: j.key}.Join(ctx, Hello{Size: 1, Host: "h", Port: 1}, Events{})
 	if !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "no-such-host.invalid:7") || !strings.Contains(err.Error(), "ARGON_RENDEZVOUS") {
 		t.Errorf("%v", err)
 	}

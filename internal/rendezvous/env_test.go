@@ -249,17 +249,17 @@ func TestBadArguments(t *testing.T) {
 	} {
 		h := good
 		change(&h)
-		if _, err := Join(t.Context(), "127.0.0.1:1", key, h, Events{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (Setup{Server: "127.0.0.1:1", Key: key}).Join(t.Context(), h, Events{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", h, err, want)
 		}
 		if _, err := (Setup{Server: "127.0.0.1:1", Key: key, Serve: true}).Join(t.Context(), h, Events{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", h, err, want)
 		}
 	}
-	if _, err := Join(t.Context(), "nowhere", key, good, Events{}); !errors.Is(err, errs.ErrBadArg) {
+	if _, err := (Setup{Server: "nowhere", Key: key}).Join(t.Context(), good, Events{}); !errors.Is(err, errs.ErrBadArg) {
 		t.Errorf("no port: %v", err)
 	}
-	if _, err := Join(t.Context(), "127.0.0.1:1", jobkey.Key{}, good, Events{}); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "ARGON_JOB_KEY") {
+	if _, err := (Setup{Server: "127.0.0.1:1", Key: jobkey.Key{}}).Join(t.Context(), good, Events{}); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "ARGON_JOB_KEY") {
 		t.Errorf("no key: %v", err)
 	}
 	for want, c := range map[string]ServerConfig{

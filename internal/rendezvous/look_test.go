@@ -34,7 +34,7 @@ func TestLook(t *testing.T) {
 	e.Left = func(int) { <-deaf } // keeps the goroutine that answers
 	joined := make(chan *member)
 	go func() {
-		c, err := Join(within(t), j.addr, j.key, j.hello(1), e)
+		c, err := Setup{Server: j.addr, Key: j.key}.Join(within(t), j.hello(1), e)
 		if err != nil {
 			t.Error(err)
 		}

@@ -66,7 +66,7 @@ func TestReach(t *testing.T) {
 // connect for a reason that lasts, and names the address, the error and the knob.
 func TestUnreachable(t *testing.T) {
 	const multicast = "224.0.0.1:7" // no connection goes there
-	_, err := Join(within(t), multicast, jobkey.New(), Hello{Size: 1, Port: 1}, Events{})
+	_, err := Setup{Server: multicast, Key: jobkey.New()}.Join(within(t), Hello{Size: 1, Port: 1}, Events{})
 	if !errors.Is(err, errs.ErrResource) {
 		t.Fatalf("%v", err)
 	}

@@ -84,14 +84,14 @@ func events(n int) (Events, chan news) {
 	ch := make(chan news, n)
 	return Events{
 		Attached: func() { ch <- news{what: "attached"} },
-		Failed:   func(rank, status int, cause string) { ch <- news{"failed", rank, status, cause} },
+		Failed:   func(p *errs.PeerError) { ch <- news{"failed", p.Rank, errs.CarriedStatus(p.Err), p.Err.Error()} },
 		Left:     func(rank int) { ch <- news{what: "left", rank: rank} },
 	}, ch
 }
 
 func (j *job) join(ctx context.Context, h Hello) (*member, error) {
 	e, ch := events(h.Size + 2)
-	c, err := Join(ctx, j.addr, j.key, h, e)
+	c, err := Setup{Server: j.addr, Key: j.key}.Join(ctx, h, e)
 	if err != nil {
 		return nil, err
 	}

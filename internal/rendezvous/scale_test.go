@@ -58,7 +58,7 @@ func TestScale(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*limit)
 	defer cancel()
 	join := each(func(i int) (err error) {
-		m[i], err = Join(ctx, j.addr, j.key, j.hello(i), Events{
+		m[i], err = Setup{Server: j.addr, Key: j.key}.Join(ctx, j.hello(i), Events{
 			Attached: func() {
 				mu.Lock()
 				defer mu.Unlock()

@@ -79,7 +79,7 @@ func TestWrongKey(t *testing.T) {
 	var l log
 	j := serve(t, ServerConfig{Size: 2, Logf: l.printf})
 	other := jobkey.New()
-	_, err := Join(within(t), j.addr, other, j.hello(0), Events{})
+	_, err := Setup{Server: j.addr, Key: other}.Join(within(t), j.hello(0), Events{})
 	for _, want := range []string{"does not hold the same job key", "ARGON_JOB_KEY_FILE", "ARGON_JOB_KEY", j.addr, "rank 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Fatalf("error %v lacks %q", err, want)
@@ -201,7 +201,7 @@ func TestOtherServer(t *testing.T) {
 			}
 		}()
 		h := Hello{Size: 1, Host: "h", Port: 1}
-		_, err = Join(ctx, l.Addr().String(), jobkey.New(), h, Events{})
+		_, err = Setup{Server: l.Addr().String(), Key: jobkey.New()}.Join(ctx, h, Events{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), l.Addr().String()) {
 			t.Errorf("%s: %v; want %q", what, err, c.want)
 		}

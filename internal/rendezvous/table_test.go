@@ -404,7 +404,7 @@ func FuzzHandle(f *testing.F) {
 		var events []string
 		c := newClient("server", "server", Hello{Rank: 1, Size: 2}, Events{
 			Attached: func() { events = append(events, "attached") },
-			Failed:   func(rank, _ int, _ string) { events = append(events, fmt.Sprint("failed ", rank)) },
+			Failed:   func(p *errs.PeerError) { events = append(events, fmt.Sprint("failed ", p.Rank)) },
 			Left:     func(rank int) { events = append(events, fmt.Sprint("left ", rank)) },
 		})
 		c.conn, c.out.w, c.out.next = nothing{}, io.Discard, c.next

@@ -126,33 +126,18 @@ func (p *parser) bytes(n int) []byte {
 	return b
 }
 
-func (p *parser) u8() (v uint8) {
-	if b := p.bytes(1); b != nil {
-		v = b[0]
+// number takes n bytes, the highest first; 0 if they are missing.
+func (p *parser) number(n int) (v uint64) {
+	for _, b := range p.bytes(n) {
+		v = v<<8 | uint64(b)
 	}
 	return v
 }
 
-func (p *parser) u16() (v uint16) {
-	if b := p.bytes(2); b != nil {
-		v = binary.BigEndian.Uint16(b)
-	}
-	return v
-}
-
-func (p *parser) u32() (v uint32) {
-	if b := p.bytes(4); b != nil {
-		v = binary.BigEndian.Uint32(b)
-	}
-	return v
-}
-
-func (p *parser) u64() (v uint64) {
-	if b := p.bytes(8); b != nil {
-		v = binary.BigEndian.Uint64(b)
-	}
-	return v
-}
+func (p *parser) u8() uint8   { return uint8(p.number(1)) }
+func (p *parser) u16() uint16 { return uint16(p.number(2)) }
+func (p *parser) u32() uint32 { return uint32(p.number(4)) }
+func (p *parser) u64() uint64 { return p.number(8) }
 
 // rest takes what is left, at most n bytes.
 func (p *parser) rest(n int) []byte {
