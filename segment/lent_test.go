@@ -2,7 +2,6 @@ package segment
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -94,11 +93,11 @@ func (j *lentJob) kill() {
 func (j *lentJob) stop(t *testing.T) {
 	_ = j.cmd.Process.Signal(syscall.SIGSTOP)
 	for {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", j.cmd.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
+		f := sys.ProcStat(j.cmd.Process.Pid)
+		if len(f) == 0 {
+			t.Fatal("it has ended")
 		}
-		if bytes.Contains(b, []byte(") T ")) { // the state, behind the name (proc_pid_stat(5))
+		if f[0] == "T" {
 			return
 		}
 	}

@@ -52,12 +52,7 @@ func tagged() (all []int, children []string) {
 			continue
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "stat"))
-		if _, rest, ok := bytes.Cut(stat, []byte(") ")); ok {
-			s := strings.Fields(string(rest))
-			if s[0] == "Z" {
-				continue
-			}
+		if s := sys.ProcStat(pid); len(s) > 0 && s[0] != "Z" {
 			if all = append(all, pid); s[1] == strconv.Itoa(os.Getpid()) {
 				children = append(children, s[16])
 			}

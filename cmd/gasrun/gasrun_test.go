@@ -824,11 +824,11 @@ func TestFullOutput(t *testing.T) {
 
 // state is the state of the process in /proc.
 func state(t *testing.T, pid int) byte {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
+	f := sys.ProcStat(pid)
+	if len(f) == 0 {
+		t.Fatalf("process %d has ended", pid)
 	}
-	return b[bytes.LastIndexByte(b, ')')+2]
+	return f[0][0]
 }
 
 // jobOf lists the processes of the job that cmd runs.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -489,17 +490,12 @@ func deputies(t *testing.T, cmd *exec.Cmd) (pids []int) {
 // family lists cmd's descendants and the guards of its deputies.
 func family(cmd *exec.Cmd) (pids []int) {
 	parent := map[int]int{}
-	names, _ := filepath.Glob("/proc/[0-9]*/stat")
+	names, _ := filepath.Glob("/proc/[0-9]*")
 	for _, n := range names {
-		b, err := os.ReadFile(n)
-		if err != nil {
-			continue
+		pid, _ := strconv.Atoi(filepath.Base(n))
+		if f := sys.ProcStat(pid); len(f) > 1 {
+			parent[pid], _ = strconv.Atoi(f[1])
 		}
-		var state string
-		var ppid int
-		fmt.Sscan(string(b[bytes.LastIndexByte(b, ')')+1:]), &state, &ppid)
-		pid, _ := strconv.Atoi(strings.Split(n, "/")[2])
-		parent[pid] = ppid
 	}
 	for pid := range parent {
 		for p := pid; p > 1; p = parent[p] {
@@ -517,8 +513,7 @@ func awaitEnd(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
 		for {
-			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if i := bytes.LastIndexByte(b, ')'); err != nil || i >= 0 && b[i+2] == 'Z' {
+			if f := sys.ProcStat(pid); len(f) == 0 || f[0] == "Z" {
 				break
 			}
 			runtime.Gosched()
@@ -598,15 +593,11 @@ func TestHostsAllKilled(t *testing.T) {
 
 func parentOf(t *testing.T, pid int) int {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
+	f := sys.ProcStat(pid)
+	if len(f) < 2 {
+		t.Fatalf("process %d has ended", pid)
 	}
-	var state string
-	var parent int
-	if _, err := fmt.Sscan(string(b[bytes.LastIndexByte(b, ')')+1:]), &state, &parent); err != nil {
-		t.Fatal(err)
-	}
+	parent, _ := strconv.Atoi(f[1])
 	return parent
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/testprog"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -469,9 +470,8 @@ func TestFreeze(t *testing.T) {
 
 // stopped reports whether process pid stands still, or has ended.
 func stopped(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, ok := bytes.Cut(b, []byte(") "))
-	return err != nil || !ok || rest[0] == 'T' || rest[0] == 'Z'
+	f := sys.ProcStat(pid)
+	return len(f) == 0 || f[0] == "T" || f[0] == "Z"
 }
 
 // vanish has ranks leave as soon as they have sent to each other, so that the

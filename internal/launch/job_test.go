@@ -551,12 +551,11 @@ func stop(t *testing.T, pid int) {
 		t.Error(err)
 	}
 	for {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Error(err)
-			return
+		f := sys.ProcStat(pid)
+		if len(f) == 0 {
+			t.Error("the process has ended")
 		}
-		if bytes.Contains(b, []byte(") T ")) {
+		if len(f) == 0 || f[0] == "T" {
 			return
 		}
 		runtime.Gosched()

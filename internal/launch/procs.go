@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -22,24 +21,14 @@ type process struct {
 	did             sys.Activity // as far as that was asked for
 }
 
-// statOf lists the fields of /proc/PID/stat from the state on.
-func statOf(pid int) [][]byte {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	// The name, in parentheses, may hold anything, parentheses too.
-	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-}
-
 func readProcess(pid int) (process, bool) {
-	f := statOf(pid)
+	f := sys.ProcStat(pid)
 	if len(f) < 3 || len(f[0]) != 1 {
 		return process{}, false
 	}
 	p := process{pid: pid, state: f[0][0]}
-	p.ppid, _ = strconv.Atoi(string(f[1]))
-	p.pgid, _ = strconv.Atoi(string(f[2]))
+	p.ppid, _ = strconv.Atoi(f[1])
+	p.pgid, _ = strconv.Atoi(f[2])
 	return p, true
 }
 
@@ -161,12 +150,12 @@ func environ(pid int) ([]byte, error) {
 // over, or has one now (proc(5), stat): addresses of its environment are 0 or differ.
 func amidExec(pid int) bool {
 	const kernel, exiting = 0x200000, 0x4 // flags PF_KTHREAD and PF_EXITING: never again
-	f := statOf(pid)
+	f := sys.ProcStat(pid)
 	if len(f) < 49 {
 		return false
 	}
-	flags, _ := strconv.ParseUint(string(f[6]), 10, 64)
-	from, to := string(f[47]), string(f[48])
+	flags, _ := strconv.ParseUint(f[6], 10, 64)
+	from, to := f[47], f[48]
 	return flags&(kernel|exiting) == 0 && (from == "0" || from != to)
 }
 

@@ -3,11 +3,11 @@ package launch_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
@@ -165,8 +166,7 @@ func TestHostsEnd(t *testing.T) {
 			c.Freeze, c.Quiet = []int{1}, false
 			c.Started = func(pids []int) {
 				for { // it stops itself
-					b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pids[1]))
-					if err != nil || bytes.Contains(b, []byte(") T ")) {
+					if f := sys.ProcStat(pids[1]); len(f) == 0 || f[0] == "T" {
 						break
 					}
 					time.Sleep(time.Millisecond)
@@ -180,13 +180,12 @@ func TestHostsEnd(t *testing.T) {
 				c.Hosts[i].Here = false
 			}
 			c.Started = func(pids []int) { // the parent of rank 1
-				var ppid int
-				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pids[1]))
-				if err != nil {
-					t.Error(err)
+				f := sys.ProcStat(pids[1])
+				if len(f) == 0 {
+					t.Error("rank 1 has ended")
 					return
 				}
-				fmt.Sscanf(string(b[bytes.LastIndexByte(b, ')')+4:]), "%d", &ppid)
+				ppid, _ := strconv.Atoi(f[1])
 				syscall.Kill(ppid, syscall.SIGKILL)
 			}
 		}, 1, `host b: the connection was lost \(.*ssh was killed by SIGKILL\)`},

@@ -2,9 +2,11 @@ package sys
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,35 +24,41 @@ type Activity struct {
 // Stopped reports whether the process cannot react to anything but SIGKILL and SIGCONT.
 func (a Activity) Stopped() bool { return a.State == 'T' || a.State == 't' }
 
+// ProcStat lists the fields of /proc/PID/stat (proc_pid_stat(5)) from the state on; none if there is no such process.
+func ProcStat(pid int) []string { return statFields(fmt.Sprintf("/proc/%d", pid)) }
+
+// statFields is ProcStat of the process or thread of a directory of /proc.
+func statFields(dir string) []string {
+	b, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return nil
+	}
+	// The name, in parentheses, may hold anything, parentheses too.
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+}
+
 // ReadActivity is the activity of a process; ok is false if there is none.
 func ReadActivity(pid int) (a Activity, ok bool) {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	b, err := os.ReadFile(filepath.Join(dir, "stat"))
-	// The name, in parentheses, may hold anything, parentheses too.
-	i := bytes.LastIndexByte(b, ')')
-	if err != nil || i < 0 {
-		return a, false
-	}
 	const (
 		state, faults, user, system = 0, 9, 11, 12      // fields 3, 12, 14 and 15
 		tick                        = time.Second / 100 // USER_HZ, which all architectures have at 100
 	)
-	f := bytes.Fields(b[i+1:])
+	f := ProcStat(pid)
 	if len(f) <= system || len(f[state]) != 1 {
 		return a, false
 	}
-	number := func(b []byte) uint64 {
-		n, _ := strconv.ParseUint(string(b), 10, 64)
+	number := func(s string) uint64 {
+		n, _ := strconv.ParseUint(s, 10, 64)
 		return n
 	}
 	a.State, a.Faults = f[state][0], number(f[faults])
 	a.Ran = time.Duration(number(f[user])+number(f[system])) * tick
 	// Finer, and with the delay, but without the threads that have ended.
-	tasks, _ := filepath.Glob(filepath.Join(dir, "task", "*", "schedstat"))
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	var ran time.Duration
 	for _, t := range tasks {
 		b, _ := os.ReadFile(t)
-		if f := bytes.Fields(b); len(f) >= 2 {
+		if f := strings.Fields(string(b)); len(f) >= 2 {
 			ran += time.Duration(number(f[0]))
 			a.Delayed += time.Duration(number(f[1]))
 		}

@@ -1,7 +1,6 @@
 package sys
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -113,12 +112,8 @@ func awaits(process, pipe string) bool {
 // ended reports whether the process or thread of a directory of /proc has ended, perhaps
 // without having been reaped.
 func ended(dir string) bool {
-	b, err := os.ReadFile(dir + "/stat")
-	if err != nil {
-		return true
-	}
-	state := strings.TrimSpace(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	return state == "" || strings.ContainsRune("ZX", rune(state[0])) // proc_pid_stat(5)
+	f := statFields(dir)
+	return len(f) == 0 || f[0] == "Z" || f[0] == "X"
 }
 
 // waitsFor reports whether a thread waits for one of the files by a line of its

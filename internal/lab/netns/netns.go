@@ -32,6 +32,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // prefix begins the name of each namespace; the process number of its maker, the time at
@@ -250,12 +252,7 @@ func stale(name string) bool {
 // started is when a process was started, in the kernel's clock ticks, which tells
 // it from a later one with its number.
 func started(pid int) (string, bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", false
-	}
-	// The name of the program, in parentheses, may have spaces.
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	f := sys.ProcStat(pid)
 	if len(f) < 20 || f[0] == "Z" || f[0] == "X" {
 		return "", false
 	}

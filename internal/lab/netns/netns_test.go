@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -234,7 +235,7 @@ func TestSweep(t *testing.T) {
 		if err != nil || string(b) == "sleep\n" {
 			break
 		}
-		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", left.Process.Pid)); err == nil && bytes.Contains(b, []byte(") Z ")) {
+		if f := sys.ProcStat(left.Process.Pid); len(f) > 0 && f[0] == "Z" {
 			break // another package's test has swept the namespace before ip entered it
 		}
 	}

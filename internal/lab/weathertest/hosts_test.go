@@ -23,6 +23,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -281,9 +282,8 @@ func toilingOn(t *testing.T, n *netns.Net, from *netns.Host, hosts string, args 
 
 // over reports whether gasrun has ended, which wait is to be called for.
 func (r *run) over() bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.Process.Pid))
-	i := bytes.LastIndexByte(b, ')')
-	return err != nil || i >= 0 && i+2 < len(b) && b[i+2] == 'Z'
+	f := sys.ProcStat(r.Process.Pid)
+	return len(f) == 0 || f[0] == "Z"
 }
 
 // ranks are the lines that ranks have printed when they began to work.
