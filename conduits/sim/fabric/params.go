@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,21 +36,11 @@ const (
 var topologyNames = [numTopologies]string{"crossbar", "torus", "fattree", "mesh", "irregular"}
 
 // String names the topology as ParseTopology reads it.
-func (t Topology) String() string {
-	if t < numTopologies {
-		return topologyNames[t]
-	}
-	return "topology " + strconv.Itoa(int(t))
-}
+func (t Topology) String() string { return nameOf(t, "topology", topologyNames[:]) }
 
 // ParseTopology finds the topology of that name. The error wraps errs.ErrBadArg.
 func ParseTopology(name string) (Topology, error) {
-	for t, n := range topologyNames {
-		if n == name {
-			return Topology(t), nil
-		}
-	}
-	return 0, errs.BadArg("fabric: topology %q, there are %s", name, strings.Join(topologyNames[:], ", "))
+	return parse[Topology](name, "topology", topologyNames[:])
 }
 
 // Queue is how packets wait at the inputs of a crossbar.
@@ -68,21 +59,11 @@ const (
 var queueNames = [numQueues]string{"voq", "single"}
 
 // String names the kind as ParseQueue reads it.
-func (q Queue) String() string {
-	if q < numQueues {
-		return queueNames[q]
-	}
-	return "queue " + strconv.Itoa(int(q))
-}
+func (q Queue) String() string { return nameOf(q, "queue", queueNames[:]) }
 
 // ParseQueue finds the kind of queue of that name. The error wraps errs.ErrBadArg.
 func ParseQueue(name string) (Queue, error) {
-	for q, n := range queueNames {
-		if n == name {
-			return Queue(q), nil
-		}
-	}
-	return 0, errs.BadArg("fabric: queue %q, there are %s", name, strings.Join(queueNames[:], ", "))
+	return parse[Queue](name, "queue", queueNames[:])
 }
 
 // Routing is how packets find their way where buffers are finite. All ways are shortest ones, of
@@ -109,21 +90,27 @@ const (
 var routingNames = [numRoutings]string{"dimension", "westfirst", "updown", "shortest"}
 
 // String names the routing as ParseRouting reads it.
-func (r Routing) String() string {
-	if r < numRoutings {
-		return routingNames[r]
-	}
-	return "routing " + strconv.Itoa(int(r))
-}
+func (r Routing) String() string { return nameOf(r, "routing", routingNames[:]) }
 
 // ParseRouting finds the routing of that name. The error wraps errs.ErrBadArg.
 func ParseRouting(name string) (Routing, error) {
-	for r, n := range routingNames {
-		if n == name {
-			return Routing(r), nil
-		}
+	return parse[Routing](name, "routing", routingNames[:])
+}
+
+// nameOf is v, which is a what, by its name.
+func nameOf[T ~uint8](v T, what string, names []string) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
-	return 0, errs.BadArg("fabric: routing %q, there are %s", name, strings.Join(routingNames[:], ", "))
+	return what + " " + strconv.Itoa(int(v))
+}
+
+// parse finds the what of that name.
+func parse[T ~uint8](name, what string, names []string) (T, error) {
+	if i := slices.Index(names, name); i >= 0 {
+		return T(i), nil
+	}
+	return 0, errs.BadArg("fabric: %s %q, there are %s", what, name, strings.Join(names, ", "))
 }
 
 // Defaults of networks with finite buffers.
