@@ -6,6 +6,7 @@ package errs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // The sentinels mirror the GASNET_ERR_* family (GASNet-1 specification, "Error
@@ -102,6 +103,14 @@ type withStatus struct {
 }
 
 func (w *withStatus) Unwrap() error { return w.error }
+
+// Cause is an error of package os without the file's name.
+func Cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
 
 // BadArg returns an error that wraps ErrBadArg.
 func BadArg(format string, args ...any) error { return wrap(ErrBadArg, format, args) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +37,7 @@ func Resolve(arg string) (Target, error) {
 		return Target{}, errs.BadArg("launch: the program's name is empty")
 	case strings.HasSuffix(arg, ".go") && (!exists || fi.Mode().IsRegular()):
 		if !exists {
-			return Target{}, errs.BadArg("launch: no Go file %s: %v", arg, reason(err))
+			return Target{}, errs.BadArg("launch: no Go file %s: %v", arg, errs.Cause(err))
 		}
 		return Target{Dir: filepath.Dir(arg), Package: []string{filepath.Base(arg)}}, nil
 	case exists && fi.IsDir() && slash:
@@ -49,7 +48,7 @@ func Resolve(arg string) (Target, error) {
 		}
 		return Target{Program: arg}, nil
 	case slash && (arg[0] == '/' || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../")):
-		return Target{}, errs.BadArg("launch: no program or package directory %s: %v", arg, reason(err))
+		return Target{}, errs.BadArg("launch: no program or package directory %s: %v", arg, errs.Cause(err))
 	case !slash:
 		_, perr := lookProgram(arg, "")
 		if perr == nil {
@@ -76,15 +75,6 @@ func resolveDir(dir string) (Target, error) {
 
 func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
-}
-
-// reason is the last part of an error of package os, without the file's name.
-func reason(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }
 
 // command is the go command that builds t into out.
@@ -148,7 +138,7 @@ func (t Target) Build(ctx context.Context, dir string, w io.Writer) (string, err
 	// The go command writes an archive if the package is not main.
 	f, err := os.Open(out)
 	if err != nil {
-		return "", errs.BadArg("launch: %s is not one main package: %v", t.what(), reason(err))
+		return "", errs.BadArg("launch: %s is not one main package: %v", t.what(), errs.Cause(err))
 	}
 	defer f.Close()
 	head := make([]byte, 8)

@@ -2,7 +2,6 @@ package env
 
 import (
 	"errors"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -161,18 +160,9 @@ func directory(name string) error {
 	fi, err := os.Stat(name)
 	switch {
 	case err != nil:
-		return reason(err)
+		return errs.Cause(err)
 	case !fi.IsDir():
 		return errors.New("not a directory")
 	}
 	return nil
-}
-
-// reason is an error of package os without the file's name.
-func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

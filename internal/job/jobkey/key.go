@@ -6,10 +6,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -109,12 +107,12 @@ func shown(file string) string {
 func readKey(name string) (Key, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return Key{}, errs.BadArg("jobkey: cannot open the key file: %v", cause(err))
+		return Key{}, errs.BadArg("jobkey: cannot open the key file: %v", errs.Cause(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return Key{}, errs.BadArg("jobkey: cannot read the key file: %v", cause(err))
+		return Key{}, errs.BadArg("jobkey: cannot read the key file: %v", errs.Cause(err))
 	}
 	if p := info.Mode().Perm(); p&0o007 != 0 {
 		return Key{}, errs.BadArg("jobkey: the key file has mode %#o and is open to all users; take their rights away (chmod 600)", p)
@@ -122,18 +120,9 @@ func readKey(name string) (Key, error) {
 	const room = 4096 // a key and some white space
 	b, err := io.ReadAll(io.LimitReader(f, room))
 	if err != nil {
-		return Key{}, errs.BadArg("jobkey: cannot read the key file: %v", cause(err))
+		return Key{}, errs.BadArg("jobkey: cannot read the key file: %v", errs.Cause(err))
 	}
 	return Parse(string(b))
-}
-
-// cause is err without the name of the file.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
 
 // Valid reports whether k is a key and not the zero Key.
