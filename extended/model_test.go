@@ -361,19 +361,7 @@ func (m *rmaModel) strided(t *rapid.T) {
 	m.claim(t, r, shift, shift+size)
 	remotes, locals := lattice(base[0], strides[0], counts), lattice(base[1], strides[1], counts)
 	shape := m.shape(Strided(elem, counts, RemoteBox{at(base[0]), strides[0]}, LocalBox{local, base[1], strides[1]}))
-	if rapid.Bool().Draw(t, "put") {
-		for i := range remotes {
-			copy(m.mem[r][remotes[i]:][:elem], local[locals[i]:][:elem])
-		}
-		m.putShape(t, r, shape)
-	} else {
-		want := bytes.Clone(local)
-		for i := range remotes {
-			copy(want[locals[i]:][:elem], m.mem[r][remotes[i]:][:elem])
-		}
-		m.expect("strided get", local, want)
-		m.getShape(t, r, shape)
-	}
+	m.move(t, "strided", r, elem, shape, local, remotes, locals)
 	// The lists are not looked at after the call.
 	for s := range strides {
 		for i := range strides[s] {
@@ -442,6 +430,23 @@ func equal(n, v int) []int {
 	return s
 }
 
+// move puts or gets shape, between the elements of elem bytes at remotes of rank r and those at locals of local.
+func (m *rmaModel) move(t *rapid.T, what string, r, elem int, shape Shape, local []byte, remotes, locals []int) {
+	if rapid.Bool().Draw(t, "put") {
+		for i := range remotes {
+			copy(m.mem[r][remotes[i]:][:elem], local[locals[i]:][:elem])
+		}
+		m.putShape(t, r, shape)
+		return
+	}
+	want := bytes.Clone(local)
+	for i := range remotes {
+		copy(want[locals[i]:][:elem], m.mem[r][remotes[i]:][:elem])
+	}
+	m.expect(what+" get", local, want)
+	m.getShape(t, r, shape)
+}
+
 func (m *rmaModel) indexed(t *rapid.T) {
 	// a*b runs on each side so that both lengths divide the same total.
 	a, b, c := rapid.IntRange(1, 5).Draw(t, "a"), rapid.IntRange(1, 5).Draw(t, "b"), rapid.IntRange(0, 6).Draw(t, "c")
@@ -458,20 +463,7 @@ func (m *rmaModel) indexed(t *rapid.T) {
 	local := drawBytes(t, lsize)
 	m.claim(t, r, shift, shift+rsize)
 	shape := m.shape(Indexed(RemoteRuns{addrs, b * c}, LocalRuns{local, loffs, a * c}))
-	remotes, locals := expand(roffs, rlens), expand(loffs, llens)
-	if rapid.Bool().Draw(t, "put") {
-		for i := range remotes {
-			m.mem[r][remotes[i]] = local[locals[i]]
-		}
-		m.putShape(t, r, shape)
-	} else {
-		want := bytes.Clone(local)
-		for i := range remotes {
-			want[locals[i]] = m.mem[r][remotes[i]]
-		}
-		m.expect("indexed get", local, want)
-		m.getShape(t, r, shape)
-	}
+	m.move(t, "indexed", r, 1, shape, local, expand(roffs, rlens), expand(loffs, llens))
 	clear(addrs)
 	clear(loffs)
 }
@@ -495,20 +487,7 @@ func (m *rmaModel) vector(t *rapid.T) {
 	}
 	m.claim(t, r, shift, shift+rsize)
 	shape := m.shape(Vector(extents, slices))
-	remotes, locals := expand(roffs, rlens), expand(loffs, llens)
-	if rapid.Bool().Draw(t, "put") {
-		for i := range remotes {
-			m.mem[r][remotes[i]] = local[locals[i]]
-		}
-		m.putShape(t, r, shape)
-	} else {
-		want := bytes.Clone(local)
-		for i := range remotes {
-			want[locals[i]] = m.mem[r][remotes[i]]
-		}
-		m.expect("vector get", local, want)
-		m.getShape(t, r, shape)
-	}
+	m.move(t, "vector", r, 1, shape, local, expand(roffs, rlens), expand(loffs, llens))
 	clear(extents)
 	clear(slices)
 }

@@ -463,21 +463,29 @@ func TestAlwaysWrong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conduits.Run(eps, func(r int) {
-				n := newNode(t, eps[r])
-				if err := n.ep.Attach(conduits.AttachConfig{Size: 32 * segment.PageSize, Receiver: n}); err != nil {
-					t.Errorf("attach: %v", err)
-					return
-				}
-				if err := n.traffic(9, 20, 1); err != nil {
-					t.Errorf("rank %d: %v", r, err)
-				}
-				if c, _ := chaos.Done(n.ep); c.Woken == 0 && name == "sim" {
+			busy(t, eps, 9, 20, 1, func(r int, c chaos.Counts) {
+				if c.Woken == 0 && name == "sim" {
 					t.Errorf("rank %d: %+v", r, c)
 				}
 			})
 		})
 	}
+}
+
+// busy has all ranks send to each other, see traffic, and calls then with what has been done to each.
+func busy(t *testing.T, eps []conduits.Endpoint, seed uint64, each, goroutines int, then func(r int, c chaos.Counts)) {
+	conduits.Run(eps, func(r int) {
+		n := newNode(t, eps[r])
+		if err := n.ep.Attach(conduits.AttachConfig{Size: 32 * segment.PageSize, Receiver: n}); err != nil {
+			t.Errorf("attach: %v", err)
+			return
+		}
+		if err := n.traffic(seed, each, goroutines); err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+		c, _ := chaos.Done(n.ep)
+		then(r, c)
+	})
 }
 
 // TestCalm: nothing is done that is turned off.
@@ -486,16 +494,7 @@ func TestCalm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conduits.Run(eps, func(r int) {
-		n := newNode(t, eps[r])
-		if err := n.ep.Attach(conduits.AttachConfig{Size: 32 * segment.PageSize, Receiver: n}); err != nil {
-			t.Errorf("attach: %v", err)
-			return
-		}
-		if err := n.traffic(1, 20, 1); err != nil {
-			t.Errorf("rank %d: %v", r, err)
-		}
-		c, _ := chaos.Done(n.ep)
+	busy(t, eps, 1, 20, 1, func(r int, c chaos.Counts) {
 		if c.Ops == 0 {
 			t.Error("no operation was counted")
 		}
@@ -560,17 +559,8 @@ func TestSameSeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conduits.Run(eps, func(r int) {
-			n := newNode(t, eps[r])
-			if err := n.ep.Attach(conduits.AttachConfig{Size: 32 * segment.PageSize, Receiver: n}); err != nil {
-				t.Errorf("attach: %v", err)
-				return
-			}
-			if err := n.traffic(2, 30, 2); err != nil {
-				t.Errorf("rank %d: %v", r, err)
-			}
-			c, _ := chaos.Done(n.ep)
-			s += fmt.Sprintf("%d %v %+v\n", r, n.ep.Now(), c)
+		busy(t, eps, 2, 30, 2, func(r int, c chaos.Counts) {
+			s += fmt.Sprintf("%d %v %+v\n", r, eps[r].Now(), c)
 		})
 		return s
 	}
