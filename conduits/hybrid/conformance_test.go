@@ -8,7 +8,6 @@ import (
 	"github.com/argon-go/argon/conduits/hybrid/shmudp"
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/conformance/chaos"
-	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -51,7 +50,7 @@ func TestConformance(t *testing.T) {
 	for i, l := range layouts {
 		switch {
 		case i == 1 && testmain.Quick():
-		case i == 1 && conc.Race && !*all: // what the layers do is raced on the first
+		case i == 1 && !*all: // what the layers do is seen on the first
 			t.Run(l.name, func(t *testing.T) { conformance.RunGroups(t, open(l.host), "contract") })
 		case i < 2 || *all:
 			t.Run(l.name, func(t *testing.T) {

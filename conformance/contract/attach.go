@@ -250,10 +250,8 @@ func checkSystem(c *Case) {
 				if len(b) != conduits.SystemBytes || !aligned(b, 64) {
 					p.Fatalf("the system area of rank %d: %d bytes, aligned %v", r, len(b), aligned(b, 64))
 				}
-				for i, v := range b {
-					if v != 0 {
-						p.Fatalf("the system area of rank %d has %#x at byte %d", r, v, i)
-					}
+				if i := Differ(b, make([]byte, len(b))); i >= 0 {
+					p.Fatalf("the system area of rank %d has %#x at byte %d", r, b[i], i)
 				}
 			}
 			checkStaging(p, n)

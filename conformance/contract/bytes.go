@@ -24,10 +24,19 @@ func ByteOf(key uint64, i int) byte {
 	return byte(z >> 56)
 }
 
+// chunk is how many bytes go through an array on the stack at once. The race detector is told
+// of the bytes of a slice by one call a chunk, as of a range, and not by one for each byte.
+const chunk = 1 << 10
+
 // Fill writes to b what key determines, as if b began at byte from of it.
 func Fill(b []byte, key uint64, from int) []byte {
-	for i := range b {
-		b[i] = ByteOf(key, from+i)
+	for off := 0; off < len(b); off += chunk {
+		var c [chunk]byte
+		n := min(chunk, len(b)-off)
+		for i := range n {
+			c[i] = ByteOf(key, from+off+i)
+		}
+		copy(b[off:], c[:n])
 	}
 	return b
 }
@@ -35,19 +44,19 @@ func Fill(b []byte, key uint64, from int) []byte {
 // Wrong is the index of the first byte of b that fill(b, key, from) would
 // change, or -1.
 func Wrong(b []byte, key uint64, from int) int {
-	for i := range b {
-		if b[i] != ByteOf(key, from+i) {
-			return i
-		}
-	}
-	return -1
+	return Differ(b, Fill(make([]byte, len(b)), key, from))
 }
 
 // Differ is the first index where a and b, equally long, differ, or -1.
 func Differ(a, b []byte) int {
-	for i := range a {
-		if a[i] != b[i] {
-			return i
+	for off := 0; off < len(a); off += chunk {
+		var c, d [chunk]byte
+		n := copy(c[:], a[off:])
+		copy(d[:], b[off:])
+		for i := range n {
+			if c[i] != d[i] {
+				return off + i
+			}
 		}
 	}
 	return -1
@@ -55,8 +64,13 @@ func Differ(a, b []byte) int {
 
 // Spoil changes every byte of b.
 func Spoil(b []byte) {
-	for i := range b {
-		b[i] ^= 0xa5
+	for off := 0; off < len(b); off += chunk {
+		var c [chunk]byte
+		n := copy(c[:], b[off:])
+		for i := range n {
+			c[i] ^= 0xa5
+		}
+		copy(b[off:], c[:n])
 	}
 }
 

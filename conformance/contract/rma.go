@@ -682,10 +682,7 @@ var operands = []uint64{
 // checkAtomics compares every operation of every type with ApplyAtomic, and sees
 // that what lies beside a word stays.
 func checkAtomics(c *Case) {
-	times := 60
-	if conc.Race { // values are checked without the detector
-		times = 12
-	}
+	times := unlessRaced(24, 12)
 	c.Job(2, conduits.Config{}, func(p *Peer) {
 		r := newRMA(p)
 		p.attach(segment.PageSize, &r.sink)
@@ -745,10 +742,7 @@ func checkAtomics(c *Case) {
 // checkCounter has all ranks count in words of one of them: each value is drawn
 // once. Every rank's memory is a target, by turns.
 func checkCounter(c *Case) {
-	most := 2000
-	if conc.Race { // of which more show no other races, and take half a minute
-		most = 500
-	}
+	const most = 500 // of a network, a thousand take ten seconds
 	for _, n := range []int{1, 2, 5, 17} {
 		each := most / n
 		for target := range min(n, 2) {
@@ -805,7 +799,7 @@ func checkCounter(c *Case) {
 // checkWholeWords: of those that put to an aligned word, one is seen, not a
 // mixture. Ranks take turns as the one that reads.
 func checkWholeWords(c *Case) {
-	const rounds = 10000
+	const rounds = 4000
 	for _, n := range []int{2, 3} {
 		c.Job(n, conduits.Config{}, func(p *Peer) {
 			r := newRMA(p)
