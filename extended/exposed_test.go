@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -132,7 +134,7 @@ func must(t testing.TB, ends []conduits.Endpoint, err error) []conduits.Endpoint
 	return ends
 }
 
-var worlds = []world{
+var worlds = slices.DeleteFunc([]world{
 	{"shm", func(t testing.TB, size int, _ uint64) []conduits.Endpoint {
 		ends, err := shm.Local(size, conduits.Config{})
 		return must(t, ends, err)
@@ -158,7 +160,7 @@ var worlds = []world{
 		ends, err := open(size, conduits.Config{Credits: 8})
 		return must(t, ends, err)
 	}},
-}
+}, func(w world) bool { return len(testjob.Concurrent(w.name)) == 0 })
 
 // tiny is so little that firehoses move all the time.
 func tiny(size int) setup {

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // TestBatch asks each rank for what only it can say.
 func TestBatch(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "sim") {
 		for _, ranks := range []int{1, 2, 5} {
 			t.Run(fmt.Sprint(conduit, ranks), func(t *testing.T) {
 				err := Run(Config{Ranks: ranks, Conduit: conduit}, func(n *Node) error {

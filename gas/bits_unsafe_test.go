@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // Types of one word whose equal values may differ in their bits.
@@ -90,7 +92,7 @@ func swaps[T any](n *Node, w Ptr[uint64], want ...string) error {
 // TestSwapsOfPadding: types with bytes that no program sees are refused by what compares bits,
 // wherever the memory lies; others are not, and floats compare by their bits.
 func TestSwapsOfPadding(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "calls-sim", "hidden", "calls-apart"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "calls-sim", "hidden", "calls-apart") {
 		for _, debug := range []bool{false, true} {
 			t.Run(fmt.Sprint(conduit, debug), func(t *testing.T) {
 				cfg := small(2)

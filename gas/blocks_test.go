@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // blockStep is the blocks that ranks give to each other in a random call.
@@ -146,7 +148,7 @@ func TestBlocks(t *testing.T) {
 
 // TestBlocksOnOthers does so on other conduits, with blocks beyond what is kept as room.
 func TestBlocksOnOthers(t *testing.T) {
-	for _, conduit := range []string{"udp", "hybrid", "sim"} {
+	for _, conduit := range testjob.Concurrent("udp", "hybrid", "sim") {
 		for _, length := range []int{3, 2000} {
 			cfg := small(4)
 			cfg.Conduit = conduit

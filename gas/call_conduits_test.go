@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -49,7 +50,7 @@ func countedAt(n *Node, b []byte) int {
 
 // TestCallsOnce: each call runs once, with all of its argument.
 func TestCallsOnce(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "calls-sim", "hidden"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "calls-sim", "hidden") {
 		t.Run(conduit, func(t *testing.T) { callsOnce(t, conduit) })
 	}
 }
@@ -100,7 +101,7 @@ func callsOnce(t *testing.T, conduit string) {
 // TestLargeValuesMoveOnce: of values that no message carries none of the bytes travel in messages but between
 // neighbours, nothing is left of them at either rank, and a result that is the argument arrives as that was.
 func TestLargeValuesMoveOnce(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "calls-sim", "hidden"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "calls-sim", "hidden") {
 		t.Run(conduit, func(t *testing.T) {
 			cfg := small(2)
 			cfg.Conduit = conduit
@@ -229,7 +230,7 @@ func rankDiesAmidLargeCalls(t *testing.T, conduit string, size int) {
 
 // TestCallsOnConduits has values, errors and tasks travel on every kind of conduit.
 func TestCallsOnConduits(t *testing.T) {
-	for _, conduit := range []string{"udp", "hybrid", "sim", "calls-sim", "hidden"} {
+	for _, conduit := range testjob.Concurrent("udp", "hybrid", "sim", "calls-sim", "hidden") {
 		for _, progress := range []bool{false, true} {
 			cfg := small(3)
 			cfg.Conduit, cfg.Progress = conduit, progress

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // gates returns so many Futures of tasks on rank 1, which end once their word there is set.
@@ -108,7 +110,7 @@ func TestQuiesceAfterThen(t *testing.T) {
 
 // TestTransferFutures: a Handle becomes a Future, which is used as that of a call is.
 func TestTransferFutures(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "hybrid", "sim", "hidden"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "hybrid", "sim", "hidden") {
 		for _, large := range []bool{false, true} {
 			cfg := Config{Ranks: 2, Conduit: conduit, SegmentSize: 1 << 20, Large: large}
 			if err := Run(cfg, transferFutures); err != nil {

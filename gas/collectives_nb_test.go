@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // looked waits for f and compares its result with want.
@@ -164,7 +166,7 @@ func TestCollectivesInFlight(t *testing.T) {
 
 // TestCollectivesInFlightOnOthers does so on other conduits.
 func TestCollectivesInFlightOnOthers(t *testing.T) {
-	for _, conduit := range []string{"udp", "hybrid", "sim", "hidden"} {
+	for _, conduit := range testjob.Concurrent("udp", "hybrid", "sim", "hidden") {
 		for _, length := range []int{3, 2000} {
 			cfg := small(4)
 			cfg.Conduit = conduit
@@ -177,7 +179,7 @@ func TestCollectivesInFlightOnOthers(t *testing.T) {
 
 // TestCollectiveFutures: a Future of a collective call is used as that of a call is.
 func TestCollectiveFutures(t *testing.T) {
-	for _, conduit := range []string{"shm", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "sim") {
 		cfg := small(3)
 		cfg.Conduit = conduit
 		if err := Run(cfg, func(n *Node) error {
@@ -259,7 +261,7 @@ func TestCollectiveWaitGivesUp(t *testing.T) {
 // TestCollectiveFuturesFail: what a rank does wrong, or that it fails, is said by all
 // Futures, and nothing waits for ever.
 func TestCollectiveFuturesFail(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "sim") {
 		for what, odd := range map[string]func(n *Node) error{
 			"AllReduceNB of 16 bytes": func(n *Node) error {
 				_, err := AllReduceNB(n, [][2]int{{}}, func(a, _ [2]int) [2]int { return a })

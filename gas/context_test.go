@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // errEnough is why contexts of these tests end.
@@ -13,7 +15,7 @@ var errEnough = errors.New("that was enough")
 
 // TestRunContext ends a job by its context, wherever its ranks wait.
 func TestRunContext(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "hybrid", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "hybrid", "sim") {
 		t.Run(conduit, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(context.Background())
@@ -66,7 +68,7 @@ func TestRunContext(t *testing.T) {
 // because of it, and is not taken for one by the context.
 func TestRunContextOfFailed(t *testing.T) {
 	wrong := errors.New("wrong")
-	for _, conduit := range []string{"shm", "udp", "hybrid", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "hybrid", "sim") {
 		for what, c := range map[string]struct {
 			fail func(n *Node) error
 			want error

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // TestFlagsAgainstModel waits for own flags that compare already, and compares what it is
@@ -203,7 +204,7 @@ func TestFlagsPeerDies(t *testing.T) {
 		"some": func(n *Node, f []Ptr[uint64]) error { return second(WaitUntilSome(n, nil, f, Ne, 0)) },
 	}
 	for name, wait := range everyWait {
-		for _, conduit := range []string{"shm", "hidden", "udp", "sim"} {
+		for _, conduit := range testjob.Concurrent("shm", "hidden", "udp", "sim") {
 			got := make([]error, 2)
 			var there atomic.Bool // so that rank 0 hears of the failure in the wait
 			cfg := small(2)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // TestNodeOf: a handler beside gas finds its rank's Node, and what it may use of it.
@@ -21,7 +22,7 @@ func TestNodeOf(t *testing.T) {
 			t.Messenger().Conduit().Fail(err)
 		}
 	}}
-	for _, conduit := range []string{"shm", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "sim") {
 		err := Run(Config{Ranks: 5, Conduit: conduit, Handlers: []am.Entry{add}}, func(n *Node) error {
 			sum, err := New[uint64](n)
 			*sums.Of(n) = sum.On(n.Rank())

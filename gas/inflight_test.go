@@ -13,6 +13,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/gastest"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 var poolSquare = gas.RegisterFunc("gas_test.poolSquare", func(_ *gas.Call, x int) (int, error) {
@@ -24,7 +25,7 @@ var poolSquare = gas.RegisterFunc("gas_test.poolSquare", func(_ *gas.Call, x int
 
 // TestPool: all results come, no more than the pool may have are under way, and errors are said once.
 func TestPool(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "sim") {
 		gastest.RunConfig(t, gas.Config{Ranks: 3, Conduit: conduit}, func(n *gas.Node) error {
 			begun, came, sum := 0, 0, 0
 			p := gas.NewPool(n, 5, func(_ *gas.Node, v int) { came++; sum += v })

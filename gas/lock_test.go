@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // Under an exclusive lock plain memory of another rank is safe to change, and
@@ -431,7 +432,7 @@ func init() {
 // TestLockWhileAway: a lock is not granted to a rank whose wait for it runs a task, which may want the
 // lock itself, or ask a rank that does.
 func TestLockWhileAway(t *testing.T) {
-	for _, conduit := range []string{"sim", "shm", "udp"} {
+	for _, conduit := range testjob.Concurrent("sim", "shm", "udp") {
 		err := Run(Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 20}, func(n *Node) error {
 			p := Must(New[nestedLock](n))
 			p = p.On(0)
@@ -461,7 +462,7 @@ func TestLockWhileAway(t *testing.T) {
 
 // TestLockWaiterFails: a rank that fails while it waits for a lock fails the holder, and those that wait behind it.
 func TestLockWaiterFails(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "sim") {
 		var holder, behind error
 		err := Run(Config{Conduit: conduit, Ranks: 3, SegmentSize: 1 << 20}, func(n *Node) error {
 			l := Must(NewLock(n))
@@ -552,6 +553,7 @@ func countLocked(n *Node, p Ptr[lockedCount], alone bool) error {
 // TestLockSeeds: whatever the order of messages, a lock is held by one or shared, no rank waits for ever, and nothing
 // is left of the queue, while tasks that want the lock run on top of waits for it.
 func TestLockSeeds(t *testing.T) {
+	testjob.Simulated(t)
 	const ranks, rounds = 5, 8
 	for seed := range lockSeeds {
 		lockSeed.Store(uint64(seed))
@@ -594,6 +596,7 @@ func TestLockSeeds(t *testing.T) {
 // waits for another one to leave, though one comes while one that was let in leaves the queue (seed 56),
 // and one while the lock goes from a writer to the first reader (67).
 func TestReadersMeet(t *testing.T) {
+	testjob.Simulated(t)
 	const ranks = 6
 	for seed := range lockSeeds {
 		lockSeed.Store(uint64(seed))
@@ -636,6 +639,7 @@ func TestReadersMeet(t *testing.T) {
 // has left and gives the lock to it. That takes a rank next to the lock, which holds it by turns exclusively and
 // shared while the reader's messages are under way. A hold that counts twice would have ranks wait for ever.
 func TestReaderTurns(t *testing.T) {
+	testjob.Simulated(t)
 	const rounds = 10
 	for seed := range lockSeeds {
 		lockSeed.Store(uint64(seed))

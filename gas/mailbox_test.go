@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // hopper is an item that goes on to other ranks.
@@ -213,7 +215,7 @@ var onwards PerRank[struct{ ran int }]
 
 // TestQuiesce counts what sends and what they caused have done when it returns.
 func TestQuiesce(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "sim") {
 		for _, ranks := range []int{1, 2, 5} {
 			t.Run(fmt.Sprint(conduit, ranks), func(t *testing.T) {
 				const sends, hops = 20, 5

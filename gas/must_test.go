@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
-var mustConduits = []string{"shm", "udp", "hybrid", "sim"}
+var mustConduits = testjob.Concurrent("shm", "udp", "hybrid", "sim")
 
 var breaks = RegisterCall("gas_test.breaks", func(n *Node, x int) int { return Must(x, errTest) })
 

@@ -126,7 +126,7 @@ func rightly(t *testing.T, file string) {
 
 // TestProfile: the figures are those of what a program did, on each conduit, and its lines are told.
 func TestProfile(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "hybrid", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "hybrid", "sim") {
 		t.Run(conduit, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "profile")
 			var out bytes.Buffer

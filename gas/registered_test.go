@@ -28,7 +28,7 @@ import (
 // process.
 func everywhere(t *testing.T, cfg Config, fn func(n *Node) error) {
 	t.Helper()
-	for _, name := range []string{"shm", "hidden", "udp", "hybrid", "sim"} {
+	for _, name := range testjob.Concurrent("shm", "hidden", "udp", "hybrid", "sim") {
 		t.Run(name, func(t *testing.T) {
 			cfg := cfg
 			cfg.Conduit = name

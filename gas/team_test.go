@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // inTeams makes the calls of s in rows and columns, in a team of a team, and in the job.
@@ -85,7 +87,7 @@ func TestTeams(t *testing.T) {
 
 // TestTeamsOnOthers does so on other conduits.
 func TestTeamsOnOthers(t *testing.T) {
-	for _, conduit := range []string{"udp", "hybrid", "sim"} {
+	for _, conduit := range testjob.Concurrent("udp", "hybrid", "sim") {
 		cfg := small(5)
 		cfg.Conduit = conduit
 		if err := Run(cfg, func(n *Node) error { return blockStep{root: 1, length: 30, seed: 1}.inTeams(n, 2) }); err != nil {

@@ -296,7 +296,7 @@ func rightlyTraced(t *testing.T, file []byte, conduit string) {
 // TestTrace: a trace has what a program did, on each conduit, and both ends of each arrow. On a simulated machine
 // it has the same bytes each time.
 func TestTrace(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "hybrid", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "hybrid", "sim") {
 		t.Run(conduit, func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "trace")
 			run := func(name string) []byte {
@@ -384,7 +384,7 @@ func namesIn(t *testing.T, ranks int, want []string) {
 // TestTraceSpans: spans are in the rank's track, nested as they were begun, side by side where goroutines of a rank have some at once, and what is
 // in them is there at that time. One that ends ends those in it, and does so once.
 func TestTraceSpans(t *testing.T) {
-	for _, conduit := range []string{"shm", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "sim") {
 		cfg := small(2)
 		cfg.Conduit, cfg.Output, cfg.Trace = conduit, &bytes.Buffer{}, filepath.Join(t.TempDir(), "trace")
 		err := Run(cfg, func(n *Node) error {

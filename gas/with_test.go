@@ -10,6 +10,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/gastest"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // errPatience is why contexts of these tests end.
@@ -138,7 +139,7 @@ func TestWithEnded(t *testing.T) {
 // TestContext ends with the function of the rank, and with the job.
 func TestContext(t *testing.T) {
 	type key struct{}
-	for _, conduit := range []string{"shm", "udp", "sim"} {
+	for _, conduit := range testjob.Concurrent("shm", "udp", "sim") {
 		var after [3]context.Context
 		wrong := errors.New("wrong")
 		for _, failure := range []error{nil, wrong} {

@@ -10,7 +10,6 @@ import (
 	"github.com/argon-go/argon/conduits/loop"
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/conformance/chaos"
-	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
@@ -18,16 +17,6 @@ import (
 func TestMain(m *testing.M) { testmain.Run(m) }
 
 func TestConformance(t *testing.T) { conformance.Run(t, loop.Local) }
-
-func TestConformanceChaos(t *testing.T) {
-	testmain.Long(t)
-	open := chaos.Local(loop.Local, chaos.Config{})
-	if conc.Race { // what the layers do is raced by the others
-		conformance.RunGroups(t, open, "contract")
-		return
-	}
-	conformance.Run(t, open)
-}
 
 // TestRough: package adapt and the layers keep their promises on a Transport that keeps
 // no more than its own.

@@ -6,6 +6,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -21,9 +22,7 @@ func TestConformanceOffload(t *testing.T) {
 }
 
 func conforms(t *testing.T, offload bool, groups ...string) {
-	if crowd > 1 {
-		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
-	}
+	testjob.Simulated(t)
 	conformance.RunGroups(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		j, err := sim.New(n, sim.Config{
 			Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium, Offload: offload,

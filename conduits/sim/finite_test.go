@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -55,6 +56,7 @@ func across(times int) func(n *gas.Node) error {
 
 // TestFiniteNetworks runs a program over networks with finite buffers.
 func TestFiniteNetworks(t *testing.T) {
+	testjob.Simulated(t)
 	for _, o := range []string{
 		"topology=mesh", "topology=torus flits=2 dims=8x8x1", "topology=mesh dims=8x8x1 routing=westfirst",
 		"topology=irregular flits=1 radix=3 wiring=5", "topology=torus flits=3 channels=4 routing=updown",
@@ -80,6 +82,7 @@ func TestFiniteNetworks(t *testing.T) {
 
 // TestFiniteRanks runs many ranks on a torus with finite buffers, which docs/network-model.md says the cost of.
 func TestFiniteRanks(t *testing.T) {
+	testjob.Simulated(t)
 	testmain.Long(t)
 	c, err := sim.ParseOptions("topology=torus flits=4 segment=64K")
 	if err != nil {

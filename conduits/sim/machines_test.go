@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance/post"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -140,6 +141,7 @@ var machines = []struct {
 
 // TestMachines compares all profiles with what was published of their machines.
 func TestMachines(t *testing.T) {
+	testjob.Simulated(t)
 	must := must(t)
 	w := newTable("machines: simulated beside published", "", "simulated", "published", "unit", "difference")
 	last := ""

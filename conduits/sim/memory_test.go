@@ -10,6 +10,7 @@ import (
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // TestBytesPerRank compares what a waiting rank of package gas holds, in heap and
@@ -17,9 +18,7 @@ import (
 // that ranks wait in doubles the stack. A collection that comes while ranks run, as on a busy
 // machine, halves or doubles those of some.
 func TestBytesPerRank(t *testing.T) {
-	if crowd > 1 {
-		t.Skip("the race detector's frames are larger")
-	}
+	testjob.Simulated(t) // and the race detector's frames are larger
 	const ranks = 2048
 	doc, err := os.ReadFile("../../docs/scaling.md")
 	if err != nil {

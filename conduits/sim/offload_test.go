@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/extended/collective"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // together is a rank with the layers that use the card.
@@ -84,6 +85,7 @@ func rounds(r *together) error {
 // TestOffloadWeather: barriers and multicasts are right, and the same each time, whatever
 // comes late; a rank that dies inside is named to all others.
 func TestOffloadWeather(t *testing.T) {
+	testjob.Simulated(t)
 	const n = 7
 	for _, topo := range []fabric.Topology{fabric.Crossbar, fabric.Torus, fabric.FatTree} {
 		for name, options := range map[string]string{

@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 var registered atomic.Int64
@@ -153,6 +154,7 @@ func program(seed uint64) func(n *gas.Node) error {
 // ends: well, or, if a rank crashed, with an error that names it. A second run is
 // the same.
 func TestPlans(t *testing.T) {
+	testjob.Simulated(t)
 	crashed := 0
 	for seed := range uint64(*sim.Seeds+3) / 4 {
 		rnd := rand.New(rand.NewPCG(seed, 5))

@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance/post"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -39,6 +40,7 @@ func (a *accessor) Complete(cookie uint64, ev conduits.Event, _ uint64, err erro
 // reached, what is not at any time of it is refused, nothing is written afterwards;
 // and the same seed does the same.
 func TestRegisteredInTime(t *testing.T) {
+	testjob.Simulated(t)
 	var total [3]int
 	defer func() {
 		if total[0] == 0 || total[1] == 0 || total[2] == 0 {

@@ -13,17 +13,13 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
-// crowd divides the sizes of the tests with many ranks: the race detector makes
-// them ten times as slow, and there is nothing for it to see.
-var crowd = map[bool]int{false: 1, true: 16}[conc.Race]
-
 var (
-	ranks    = flag.Int("sim.ranks", 4096/crowd, "ranks of TestManyRanks")
-	barriers = flag.Int("sim.barrier", 16384/crowd, "ranks of TestOneBarrier")
+	ranks    = flag.Int("sim.ranks", 4096, "ranks of TestManyRanks")
+	barriers = flag.Int("sim.barrier", 16384, "ranks of TestOneBarrier")
 )
 
 // cost reports what a job of n ranks took.
@@ -52,6 +48,7 @@ func (c *cost) report(t *testing.T, j *sim.Job, what string) uint64 {
 }
 
 func TestManyRanks(t *testing.T) {
+	testjob.Simulated(t)
 	testmain.Long(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	c := begin(*ranks)
@@ -94,6 +91,7 @@ func TestManyRanks(t *testing.T) {
 }
 
 func TestOneBarrier(t *testing.T) {
+	testjob.Simulated(t)
 	testmain.Long(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	c := begin(*barriers)

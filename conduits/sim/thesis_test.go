@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance/post"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -510,6 +511,7 @@ const maxTransfer = 4096
 
 // TestSizes: what is larger takes longer.
 func TestSizes(t *testing.T) {
+	testjob.Simulated(t)
 	must, p := must(t), sim.Extoll()
 	r, v := reading(p), velo(&p)
 	w := newTable("thesis/size: half round trips in ns and streaming bandwidths in MB/s by size",
@@ -538,6 +540,7 @@ func TestSizes(t *testing.T) {
 // TestText has single figures that the text of Nüssle 2008 gives of its curves, which say how far
 // the model goes beyond what it was made of; the page lists those that fit.
 func TestText(t *testing.T) {
+	testjob.Simulated(t)
 	must, p := must(t), sim.Extoll()
 	r, v := reading(p), velo(&p)
 	most := maxTransfer * perSecond(must(interval(r, put, maxTransfer)))

@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/conformance/post"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -332,6 +333,7 @@ func runLoad(t *testing.T, seed uint64) uint64 {
 // comes once, also of what was begun towards a rank that crashed; no credit and
 // no memory is lost; and all of it is the same again.
 func TestTraffic(t *testing.T) {
+	testjob.Simulated(t)
 	for seed := range uint64(*seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := runLoad(t, seed)

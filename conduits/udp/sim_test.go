@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/conformance"
-	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
@@ -17,19 +17,11 @@ import (
 // TestConformance that tells more.
 func TestConformanceSimulated(t *testing.T) {
 	testmain.Long(t)
-	slow(t)
+	testjob.Simulated(t)
 	conformance.Run(t, udp.Simulate(sim.Faults{
 		Drop: 0.2, Duplicate: 0.1, Delay: 0.5, Corrupt: 0.05, Truncate: 0.02, DelayBy: 30 * sim.Microsecond,
 		Buffer: 1 << 18, Jitter: sim.Microsecond,
 	}, seal.Encrypted))
-}
-
-// slow skips a test of a simulation, which runs one goroutine at a time, where
-// that would take minutes and tell nothing about races.
-func slow(t *testing.T) {
-	if conc.Race || testing.Short() {
-		t.Skip("simulated conformance runs without -race and -short")
-	}
 }
 
 // counter counts messages.

@@ -9,22 +9,28 @@ import (
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestConformance: chaos keeps the contract, and the layers above keep their
-// promises on it.
+// promises on it. The race detector sees the rest of the suite in TestConformanceHidden.
 func TestConformance(t *testing.T) {
 	testmain.Long(t)
-	conformance.Run(t, chaos.Local(shm.Local, chaos.Config{}))
+	open := chaos.Local(shm.Local, chaos.Config{})
+	if conc.Race {
+		conformance.RunGroups(t, open, "contract")
+		return
+	}
+	conformance.Run(t, open)
 }
 
 // TestConformanceHidden is the same without direct access to other ranks.
 func TestConformanceHidden(t *testing.T) {
 	testmain.Long(t)
 	open := chaos.Local(shm.Local, chaos.Config{HideNeighbours: true})
-	if conc.Race { // what the layers do is raced above
-		conformance.RunGroups(t, open, "contract")
+	if conc.Race {
+		conformance.RunGroups(t, open, "layers", "machine")
 		return
 	}
 	conformance.Run(t, open)
@@ -34,18 +40,14 @@ func TestConformanceHidden(t *testing.T) {
 // seed, misfortune of both kinds at once.
 func TestConformanceSimulated(t *testing.T) {
 	testmain.Long(t)
-	if conc.Race {
-		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
-	}
+	testjob.Simulated(t)
 	conformance.Run(t, chaos.Local(sim.Local, chaos.Config{}))
 }
 
 // TestConformanceCard is chaos over a simulated network whose cards and switches do barriers
 // and multicasts.
 func TestConformanceCard(t *testing.T) {
-	if conc.Race {
-		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
-	}
+	testjob.Simulated(t)
 	open := func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		j, err := sim.New(n, sim.Config{Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium, Offload: true})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { testjob.Main(m, nil) }
 
-var networks = []string{"shm", "loop", "hybrid", "sim"}
+var networks = testjob.Concurrent("shm", "loop", "hybrid", "sim")
 
 // member is a rank of a job.
 type member struct {

@@ -52,15 +52,15 @@ func TestMismatch(t *testing.T) {
 		{bad, func(c *Member) error { _ = c.Broadcast(-1, nil); return nil }},
 	}
 	sizes := []int{2, 3, 4}
-	if testing.Short() || conc.Race {
-		sizes = sizes[1:]
+	if conc.Race {
+		sizes = sizes[1:2]
 	}
 	for _, size := range sizes {
 		for _, odd := range []int{0, size - 1} {
-			for _, x := range calls {
-				for _, y := range calls {
-					if x.name == y.name {
-						continue
+			for i, x := range calls {
+				for k, y := range calls {
+					if i == k || (i < k) == (odd == 0) {
+						continue // each pair both ways, but not of each odd rank
 					}
 					network := "shm"
 					if size == 4 {

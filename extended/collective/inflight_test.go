@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"pgregory.net/rapid"
 )
 
@@ -255,7 +256,7 @@ func TestInFlightMismatch(t *testing.T) {
 		"a collective with bad arguments":    func(c *Member) (Handle, error) { return c.BroadcastNB(9, nil) },
 		"the end of the program":             nil,
 	}
-	for _, network := range []string{"shm", "sim"} {
+	for _, network := range testjob.Concurrent("shm", "sim") {
 		for one, beginOne := range begin {
 			for two, beginTwo := range begin {
 				if one == two || beginOne == nil {
@@ -405,6 +406,7 @@ func TestInFlightAllocs(t *testing.T) {
 
 // TestInFlightMessages: a call that does not wait takes as many messages as the call that does.
 func TestInFlightMessages(t *testing.T) {
+	testjob.Simulated(t)
 	for _, size := range []int{2, 5, 8} {
 		for _, k := range stepKinds {
 			for _, n := range []int{8, 9000} {

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { testjob.Main(m, nil) }
 
 // The conduits that tests run on, beside hybrid, which has two neighbourhoods.
-var networks = []string{"shm", "loop", "sim", "card"}
+var networks = testjob.Concurrent("shm", "loop", "sim", "card")
 
 // The conduit card is sim with cards that have barriers and multicasts, and with a seed and
 // messages that are late by chance.

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // splitStep makes teams of those made before, closes them, or makes a call of them all.
@@ -171,7 +172,7 @@ func TestTeamNumbers(t *testing.T) {
 // with calls of its own, is not taken for a mismatch of these.
 func TestLateOffers(t *testing.T) {
 	const calls = 5
-	for _, network := range []string{"shm", "sim"} {
+	for _, network := range testjob.Concurrent("shm", "sim") {
 		must(t, network, 2, func(m *member) error {
 			old, err := m.Split(0, 0)
 			if err != nil {

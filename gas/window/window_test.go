@@ -14,13 +14,14 @@ import (
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/gastest"
 	"github.com/argon-go/argon/gas/window"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m)) }
 
 // conduits of the tests.
-var conduits = []string{"shm", "udp", "sim"}
+var conduits = testjob.Concurrent("shm", "udp", "sim")
 
 // access is one of an epoch.
 type access struct {
