@@ -228,10 +228,10 @@ func TestProcessesWake(t *testing.T) {
 	for _, fence := range []bool{false, true} {
 		for _, n := range []int{2, 3, 14} {
 			t.Run(fmt.Sprintf("bounce/fence %v/%d", fence, n), func(t *testing.T) {
-				allDone(t, testjob.RunConfig(t, n, "bounce", testjob.Config{Args: rounds(t, 20000/n), Launch: small(fence)}))
+				allDone(t, testjob.RunConfig(t, n, "bounce", testjob.Config{Args: rounds(t, 10000/n), Launch: small(fence)}))
 			})
 			t.Run(fmt.Sprintf("gather/fence %v/%d", fence, n), func(t *testing.T) {
-				allDone(t, testjob.RunConfig(t, n, "gather", testjob.Config{Args: rounds(t, 4000/n), Launch: small(fence)}))
+				allDone(t, testjob.RunConfig(t, n, "gather", testjob.Config{Args: rounds(t, 2000/n), Launch: small(fence)}))
 			})
 		}
 	}

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	testjob.Main(m, map[string]func(){"soak": func() {
 		rounds, err := strconv.Atoi(os.Getenv(envRounds))
 		testjob.Check(err)
-		w := watch{rounds: rounds, part: max(4, parts[os.Getenv(jobenv.Conduit)]), only: os.Getenv(envKind), each: true}
+		w := watch{rounds: rounds, part: max(8, parts[os.Getenv(jobenv.Conduit)]), only: os.Getenv(envKind), each: true}
 		testjob.Check(w.run(gas.Config{}))
 		for _, grown := range w.grown {
 			fmt.Println(grown)
@@ -58,7 +58,7 @@ func TestSoak(t *testing.T) {
 		}
 		t.Run(conduit, func(t *testing.T) {
 			w := watch{rounds: *soakRounds, part: parts[conduit], only: *soakKind}
-			if parts[conduit] > 1 && *soakRounds == 0 && *soakKind == "" {
+			if parts[conduit] >= 16 && *soakRounds == 0 && *soakKind == "" {
 				w.only = "handles" // the rest by TestJobs, and by processes
 			}
 			if err := w.run(gas.Config{Ranks: ranks, Conduit: conduit}); err != nil {
@@ -83,9 +83,9 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// parts are the conduits, and one in how many rounds of a kind are enough: those of hybrid and
-// ofi take longer, and most of what they have to give back is that of others.
-var parts = map[string]int{"shm": 1, "udp": 1, "hybrid": 16, "ofi": 16}
+// parts are the conduits, and one in how many rounds of a kind are enough: those of a network
+// take longer, and most of what they have to give back is that of others.
+var parts = map[string]int{"shm": 1, "udp": 4, "hybrid": 16, "ofi": 16}
 
 const (
 	segmentSize = 16 << 20

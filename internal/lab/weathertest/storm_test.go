@@ -16,7 +16,6 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/conformance/post"
-	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
@@ -33,9 +32,6 @@ func storm(n int) config {
 // reordered, damaged and late.
 func TestMachineStorm(t *testing.T) {
 	testmain.Long(t)
-	if testing.Short() || conc.Race {
-		t.Skip("conformance in a storm runs without -short and -race")
-	}
 	conformance.RunGroups(t, opener(storm(0)), "machine")
 }
 
