@@ -12,9 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
@@ -69,12 +68,13 @@ func byManager(conn net.Conn) exchange {
 func byFile(file string) exchange {
 	return func(ctx context.Context, text string) (string, error) {
 		dir := filepath.Dir(file)
-		var st unix.Stat_t
-		if err := unix.Stat(dir, &st); err != nil {
-			return "", errs.Resource("%s: %v", dir, err)
+		st, err := os.Stat(dir)
+		if err != nil {
+			return "", errs.Resource("%v", err)
 		}
-		if uid := uint32(os.Geteuid()); st.Uid != uid && st.Uid != 0 || st.Mode&0o022 != 0 {
-			return "", errs.BadArg("%s is of user %d with mode %#o: others than user %d may write there, and so tell where ranks meet", dir, st.Uid, st.Mode&0o7777, uid)
+		owner, uid := st.Sys().(*syscall.Stat_t).Uid, uint32(os.Geteuid())
+		if owner != uid && owner != 0 || st.Mode()&0o022 != 0 {
+			return "", errs.BadArg("%s is of user %d with mode %v: others than user %d may write there, and so tell where ranks meet", dir, owner, st.Mode(), uid)
 		}
 		if text != "" {
 			parts := fmt.Sprint(file, ".", os.Getpid())

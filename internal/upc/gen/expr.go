@@ -571,7 +571,7 @@ func (g *gen) assignOp(n *front.Node, want bool) exp {
 		if p, ok := g.private(n.L); ok {
 			return g.update(n, p, want)
 		}
-		if !want && g.groupUpdate(n) {
+		if !want && groupUpdate(g, n) {
 			return exp{}
 		}
 		at := g.temp(phaseless, g.where(n.L).phaseless())
@@ -651,7 +651,7 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 		if p, ok := g.private(n.L); ok {
 			return g.step(n, op, p, want)
 		}
-		if !want && g.groupUpdate(op) {
+		if !want && groupUpdate(g, op) {
 			return exp{}
 		}
 		at := g.temp(phaseless, g.where(n.L).phaseless())

@@ -155,7 +155,7 @@ var updates = map[front.Op]string{front.Add: "OpAdd", front.Sub: "OpAdd", front.
 
 // groupUpdate emits L op= R of a loop of a group, whose value is not wanted, as one message, and reports
 // whether it has: integers of 32 and 64 bits, whose low bits depend on those of the operands alone.
-func (g *gen) groupUpdate(n *front.Node) bool {
+func groupUpdate(g *gen, n *front.Node) bool {
 	t, op := n.L.Type, updates[n.Sub]
 	if g.group == nil || op == "" || !t.Integer() || t.Kind == front.Bool || t.Size() != 4 && t.Size() != 8 || n.Work == nil || !n.Work.Integer() {
 		return false
