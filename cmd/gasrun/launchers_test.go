@@ -407,7 +407,7 @@ func TestOpenMPI(t *testing.T) {
 	needs(t, "openmpi-bin", "mpirun.openmpi")
 	s := newSite(t)
 	s.run("ompi", strings.Replace(s.line("mpirun -n 16 ./prog"), "-n 16", "-n 4", 1), "").ready(t, 4)
-	statuses(t, func(mode string) result { return s.run("ompi-"+mode, "mpirun -n 3 ./prog "+mode, "") }, map[string]int{"error": 1, "status42": 42, "kill": 137})
+	statuses(t, func(mode string) result { return s.run("ompi-"+mode, "mpirun -n 3 ./prog "+mode, "") }, map[string]int{"error": 1, "status42": 42, "exit6": 6, "kill": 137})
 	s.run("ompi-at", strings.Replace(s.line("mpirun -n 16 -x"), "-n 16", "-n 4", 1), "", s.meeting()...).ready(t, 4)
 	statuses(t, func(mode string) result {
 		return s.run("ompi-"+mode, "mpirun -n 3 -x ARGON_RENDEZVOUS -x ARGON_JOB_KEY_FILE ./prog "+mode, "", s.meeting()...)

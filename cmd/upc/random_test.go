@@ -635,7 +635,10 @@ func TestRandom(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", what, err, got)
 			}
-			want, _ := reference(t, filepath.Join(dir, name+".upc"), fmt.Sprint("-DREF=", threads))
+			want, ends := reference(t, filepath.Join(dir, name+".upc"), fmt.Sprint("-DREF=", threads))
+			if !ends {
+				t.Fatalf("%s: the reference has not ended, or failed:\n%s", what, want)
+			}
 			differ(t, what+", beside C", text, want, got)
 			for _, e := range []string{"ARGON_CONDUIT=udp", "ARGON_CONDUIT=sim ARGON_SIM=seed=1,jitter=20us"} {
 				if threads == 1 {

@@ -12,6 +12,7 @@ import (
 func TestTogether(t *testing.T) {
 	b := newBundle(t)
 	b.add(t, "together", 0, "testdata/together.upc")
+	b.add(t, "updates", 0, "testdata/updates.upc")
 	b.add(t, "overlap", 0, "testdata/overlap/overlap.upc")
 	b.build(t)
 	environments := []string{"ARGON_CONDUIT=udp"}
@@ -23,6 +24,10 @@ func TestTogether(t *testing.T) {
 		if err != nil || out != "together: 0 wrong\n" {
 			t.Errorf("%s: %v\n%s", e, err, out)
 		}
+		if out, err = output(t.TempDir(), append(strings.Fields(e), "ARGON_RANKS=3"), b.bin("updates")); err != nil {
+			t.Errorf("%s: %v\n%s", e, err, out)
+		}
+		golden(t, "testdata/updates.out", out)
 	}
 	out, err := output(t.TempDir(), []string{"ARGON_CONDUIT=sim", "ARGON_RANKS=2"}, b.bin("overlap"))
 	if err != nil {

@@ -52,7 +52,7 @@ type Setup struct {
 	Logf func(format string, args ...any)
 
 	at      net.Listener // where rank 0 serves, if it listens already
-	meeting string       // the file that says so, which goes when all have joined
+	meeting *meeting     // the file that says so, or nil
 }
 
 // FromEnv reads ARGON_RENDEZVOUS, ARGON_RENDEZVOUS_SERVE, ARGON_JOIN_TIMEOUT,
@@ -115,6 +115,7 @@ func FromEnv(env func(key string) string) (Setup, error) {
 // waits until all other ranks have left too or know that the job has failed, for
 // Linger at most.
 func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
+	defer s.meeting.close()
 	if s.Patience == 0 {
 		s.Patience = DefaultPatience
 	}
@@ -153,9 +154,6 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 		}
 	}
 	c, err := join(ctx, s.Server, dial, s.Key, h, e, s.Patience, s.Serve)
-	if s.meeting != "" {
-		_ = os.Remove(s.meeting)
-	}
 	if srv != nil {
 		if err != nil {
 			srv.Fail(0, jobenv.StatusFailed, err.Error()) // unless it has failed before

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -38,10 +39,10 @@ func (s Setup) meet(env func(string) string) (Setup, error) {
 		defer cancel()
 		by, file := jobenv.PMIFD, jobenv.Meeting(env)
 		if file != "" {
-			if by = jobenv.PMIxDir; env(jobenv.Rank) == "0" {
-				s.meeting = file
+			by, s.meeting = jobenv.PMIxDir, &meeting{file: file}
+			if told.s, told.err = s.meetBy(ctx, s.meeting.tell, env); told.err != nil {
+				s.meeting.close()
 			}
-			told.s, told.err = s.meetBy(ctx, byFile(file), env)
 		} else if conn, err := pmi.Inherited(env(by)); err != nil {
 			told.err = err
 		} else {
@@ -64,44 +65,91 @@ func byManager(conn net.Conn) exchange {
 	return func(ctx context.Context, text string) (string, error) { return pmi.Exchange(ctx, conn, place, text) }
 }
 
-// byFile is an exchange by a file in a folder that only this user, or root, may write.
-func byFile(file string) exchange {
-	return func(ctx context.Context, text string) (string, error) {
-		dir := filepath.Dir(file)
-		st, err := os.Stat(dir)
-		if err != nil {
-			return "", errs.Resource("%v", err)
+// meeting is a file by which rank 0 tells the other ranks, in a folder that only this user, or root, may
+// write. Rank 0 holds a lock of it until all have joined: without one, the file is of an earlier rank 0.
+type meeting struct {
+	file string
+	held *os.File // rank 0's
+}
+
+// close takes the file away, if m is not nil.
+func (m *meeting) close() {
+	if m != nil && m.held != nil {
+		_ = os.Remove(m.file)
+		m.held.Close()
+	}
+}
+
+// tell is an exchange.
+func (m *meeting) tell(ctx context.Context, text string) (string, error) {
+	dir := filepath.Dir(m.file)
+	st, err := os.Stat(dir)
+	if err != nil {
+		return "", errs.Resource("%v", err)
+	}
+	uid := uint32(os.Geteuid())
+	// Slurm before 23.02.6 lets root's group write.
+	if o, mode := st.Sys().(*syscall.Stat_t), st.Mode(); o.Uid != uid && o.Uid != 0 || mode&0o002 != 0 || mode&0o020 != 0 && o.Gid != 0 {
+		return "", errs.BadArg("%s is of user %d and group %d, with mode %v: others than user %d may write there, and so tell where ranks meet", dir, o.Uid, o.Gid, mode, uid)
+	}
+	if text != "" {
+		err := m.post(dir, text)
+		return text, err
+	}
+	for {
+		text, err := m.read()
+		if text != "" || err != nil {
+			return text, err
 		}
-		owner, uid := st.Sys().(*syscall.Stat_t).Uid, uint32(os.Geteuid())
-		if owner != uid && owner != 0 || st.Mode()&0o022 != 0 {
-			return "", errs.BadArg("%s is of user %d with mode %v: others than user %d may write there, and so tell where ranks meet", dir, owner, st.Mode(), uid)
-		}
-		if text != "" {
-			parts := fmt.Sprint(file, ".", os.Getpid())
-			err := os.WriteFile(parts, []byte(text), 0o600)
-			if err == nil {
-				err = os.Rename(parts, file) // whole, or not there
-			}
-			if err != nil {
-				return "", errs.Resource("%v", err)
-			}
-			return text, nil
-		}
-		for {
-			b, err := os.ReadFile(file)
-			switch {
-			case err == nil:
-				return string(b), nil
-			case !errors.Is(err, fs.ErrNotExist):
-				return "", errs.Resource("%v", err)
-			}
-			select {
-			case <-ctx.Done():
-				return "", errs.NotReady("rank 0 has not said in %s where it serves", file)
-			case <-time.After(5 * time.Millisecond): // a folder says nothing of its files
-			}
+		select {
+		case <-ctx.Done():
+			return "", errs.NotReady("rank 0 has not said in %s where it serves", m.file)
+		case <-time.After(5 * time.Millisecond): // a folder says nothing of its files
 		}
 	}
+}
+
+// post has the file appear, with all of text.
+func (m *meeting) post(dir, text string) error {
+	f, err := os.CreateTemp(dir, "argon-") // for this user alone
+	if err != nil {
+		return errs.Resource("%v", err)
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err == nil {
+		_, err = f.WriteString(text)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), m.file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		f.Close()
+		return errs.Resource("%s: %v", f.Name(), err)
+	}
+	m.held = f
+	return nil
+}
+
+// read is the text of the file, or "" if there is none that rank 0 holds.
+func (m *meeting) read() (string, error) {
+	f, err := os.Open(m.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", errs.Resource("%v", err)
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
+		return "", nil
+	} else if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return "", errs.Resource("%s: %v", m.file, err)
+	}
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return "", errs.Resource("%v", err)
+	}
+	return string(b), nil
 }
 
 // place is the key of what rank 0 tells the others: "1", the job's key or "-" if they have
@@ -173,7 +221,7 @@ func served(env func(string) string) ([]netip.Addr, error) {
 func (s Setup) find(ctx context.Context, text string) (Setup, error) {
 	words := strings.Split(text, ",")
 	odd := func() (Setup, error) { // without the text, which may have the key
-		return Setup{}, errs.BadArg("what rank 0 has told by the process manager (%s, %d bytes) is not understood: another version of argon, or another program", place, len(text))
+		return Setup{}, errs.BadArg("what rank 0 has told (%s, %d bytes) is not understood: another version of argon, or another program", place, len(text))
 	}
 	if len(words) < 3 || len(words) > 2+mostAddrs || words[0] != "1" {
 		return odd()

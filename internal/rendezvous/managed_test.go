@@ -186,21 +186,30 @@ func TestFromEnvManaged(t *testing.T) {
 	}
 }
 
-// TestByFile: what rank 0 tells by a file the others read, whenever they come, and other users do
-// not; it says which file it waited for, and trusts no folder that others write.
-func TestByFile(t *testing.T) {
+// TestMeeting: what rank 0 tells by a file the others read, whenever they come, and other users do
+// not; they do not take what an earlier rank 0 has left, say which file they waited for, and trust no folder
+// that others write.
+func TestMeeting(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(dir, "argon-7")
+	zero := &meeting{file: file}
+	if _, err := zero.tell(t.Context(), "1,k,stale:1"); err != nil {
+		t.Fatal(err)
+	}
+	zero.held.Close() // as if it had been killed
 	var wg sync.WaitGroup
 	read := func() {
-		if got, err := byFile(file)(t.Context(), ""); got != "1,k,a:1" || err != nil {
+		if got, err := (&meeting{file: file}).tell(t.Context(), ""); got != "1,k,a:1" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
 	for range 3 {
 		wg.Go(read)
 	}
-	if _, err := byFile(file)(t.Context(), "1,k,a:1"); err != nil {
+	if _, err := zero.tell(t.Context(), "1,k,a:1"); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()
@@ -208,18 +217,22 @@ func TestByFile(t *testing.T) {
 	if st, err := os.Stat(file); err != nil || st.Mode() != 0o600 {
 		t.Errorf("%v, %v", st.Mode(), err)
 	}
+	zero.close()
+	if all, err := os.ReadDir(dir); len(all) != 0 || err != nil {
+		t.Errorf("%v is left, %v", all, err)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := byFile(file+"x")(ended, ""); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), file+"x") {
+	if _, err := zero.tell(ended, ""); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), file) {
 		t.Error(err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := byFile(file)(t.Context(), ""); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), dir) {
+	if _, err := zero.tell(t.Context(), ""); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), dir) {
 		t.Error(err)
 	}
-	if _, err := byFile(filepath.Join(dir, "none", "f"))(t.Context(), "x"); !errors.Is(err, errs.ErrResource) {
+	if _, err := (&meeting{file: filepath.Join(dir, "none", "f")}).tell(t.Context(), "x"); !errors.Is(err, errs.ErrResource) {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,9 @@ import (
 // groupMost is how many puts and updates of a group may be under way, at most.
 const groupMost = 256
 
+// opSize is above all operations.
+const opSize = 24
+
 // Group is relaxed accesses of one loop that are under way together, in place of one after the
 // other. Those to threads that are reached by load and store are done at once. The order that a
 // thread sees its own accesses to one place in (5.1.2.3) is kept: an access to bytes that a put of
@@ -22,7 +25,7 @@ type Group struct {
 	t     *Thread
 	words [2 * groupMost]uint64 // that puts or updates are on their way to: a hash table, 0 for a free place
 	bytes [2 * groupMost]uint8  // which bytes of them, a bit for each
-	ops   [2 * groupMost]Op     // of words that updates are on their way to
+	ops   [2 * groupMost]Op     // of words that updates are on their way to: the operation, and the size from opSize on
 	n     int
 }
 
@@ -64,14 +67,15 @@ func (g *Group) find(p Phaseless) (at int, word uint64) {
 // bytesOf is the size bytes at p in their word, a bit for each.
 func bytesOf(p Phaseless, size uintptr) uint8 { return uint8(1<<size-1) << (p & 7) }
 
-// inOrder waits for a put that is under way to any of the size bytes at p, if there is one.
+// inOrder waits for a put that is under way to any of the size bytes at p, if there is one, and for all if p is
+// a member of a packed structure that lies in two words.
 func (g *Group) inOrder(p Phaseless, size uintptr) {
-	if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 {
+	if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 || uintptr(p&7)+size > 8 {
 		g.Sync()
 	}
 }
 
-// GroupPut is a relaxed write to the T at p, which lies in one aligned word of 8 bytes.
+// GroupPut is a relaxed write to the T at p, which is done when it returns if it lies in two aligned words of 8 bytes.
 func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
 	t := g.t
 	if at, ok := t.writable(p, unsafe.Sizeof(v)); ok {
@@ -80,6 +84,10 @@ func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
 	}
 	t.there("write", p)
 	g.inOrder(p, unsafe.Sizeof(v))
+	if uintptr(p&7)+unsafe.Sizeof(v) > 8 {
+		Put(t, p, v)
+		return
+	}
 	g.mark(p, unsafe.Sizeof(v), 0)
 	t.must(t.x.Implicit().PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
 }
@@ -98,14 +106,14 @@ func (g *Group) mark(p Phaseless, size uintptr, op Op) {
 }
 
 // GroupUpdate is a relaxed read of the T at p and a relaxed write of op of it and v, OpAdd, OpAnd, OpOr or OpXor,
-// which the other thread's process does: one message, and no wait for the value. That no other thread's
-// update is lost meanwhile is more than the program is promised.
+// which the other thread's process does: one message, and no wait for the value. Where p is reached by load and store
+// another thread's update may be lost, as UPC has it.
 func GroupUpdate[T int32 | uint32 | int64 | uint64](g *Group, op Op, p Phaseless, v T) {
 	t, size := g.t, unsafe.Sizeof(v)
 	at, ok := t.writable(p, size)
 	if !ok && uintptr(p)%size == 0 {
 		t.there("update", p)
-		g.mark(p, size, op)
+		g.mark(p, size, op|Op(size)<<opSize) // sums of 32 and of 64 bits differ by a carry
 		typ := conduits.Uint64
 		if size == 4 {
 			typ = conduits.Uint32
@@ -136,13 +144,13 @@ func GroupUpdate[T int32 | uint32 | int64 | uint64](g *Group, op Op, p Phaseless
 	}
 }
 
-// GroupGet is a relaxed read of the T at p, which lies in one aligned word of 8 bytes. It blocks.
+// GroupGet is a relaxed read of the T at p. It blocks.
 func GroupGet[T Scalar](g *Group, p Phaseless) (v T) {
 	g.inOrder(p, unsafe.Sizeof(v))
 	return Get[T](g.t, p)
 }
 
-// Ahead begins a relaxed read of the T at p, which lies in one aligned word of 8 bytes: *v is its
+// Ahead begins a relaxed read of the T at p: *v is its
 // value after the next Sync, and is left alone until then.
 func Ahead[T Scalar](g *Group, p Phaseless, v *T) {
 	if at, ok := g.t.readable(p, unsafe.Sizeof(*v)); ok {

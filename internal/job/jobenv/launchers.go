@@ -142,7 +142,9 @@ func Meeting(env func(key string) string) string {
 	}
 	for i := range launchers {
 		if l := &launchers[i]; env(l.rank) != "" {
-			if p, _, err := l.place(env); err != nil || p.Env(LocalSize) != strconv.Itoa(p.Size) {
+			// Or it is a step of Slurm's that a shell of another step has started.
+			outer := l.slurm && !strings.HasSuffix(job, "."+env("SLURM_JOB_ID")+"."+env("SLURM_STEP_ID"))
+			if p, _, err := l.place(env); err != nil || l.kind != "PMIx" || outer || p.Env(LocalSize) != strconv.Itoa(p.Size) {
 				break
 			}
 			return filepath.Join(dir, "argon-"+url.PathEscape(job))

@@ -64,6 +64,7 @@ func TestFindStarter(t *testing.T) {
 // without a rendezvous.
 func TestManaged(t *testing.T) {
 	const pmi = "PMI_RANK=0 PMI_SIZE=2 PMI_FD=5 "
+	const step = "SLURM_PROCID=1 PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.7.0 PMIX_SERVER_TMPDIR=/t SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=7 "
 	const ompi = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=0 PMIX_NAMESPACE=7 PMIX_SERVER_TMPDIR=/t "
 	for _, c := range []struct {
 		env  string
@@ -83,8 +84,10 @@ func TestManaged(t *testing.T) {
 		{ompi + "OMPI_COMM_WORLD_LOCAL_SIZE=2 ARGON_ALONE=1", false},
 		{ompi, false},
 		{"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2", false},
-		{"SLURM_PROCID=1 PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.7.0 PMIX_SERVER_TMPDIR=/t SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2", true},
-		{"SLURM_PROCID=1 PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.7.0 PMIX_SERVER_TMPDIR=/t SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=1(x2) SLURM_NODEID=1", false},
+		{step + "SLURM_STEP_ID=0 SLURM_STEP_TASKS_PER_NODE=2", true},
+		{step + "SLURM_STEP_ID=0 SLURM_STEP_TASKS_PER_NODE=1(x2) SLURM_NODEID=1", false},
+		{step + "SLURM_STEP_ID=1 SLURM_STEP_TASKS_PER_NODE=2", false}, // plain srun in a shell of step 0
+		{step + "SLURM_STEP_ID=0 SLURM_STEP_TASKS_PER_NODE=2 MPI_LOCALNRANKS=2 PMI_RANK=1 PMI_SIZE=2", false},
 	} {
 		m := map[string]string{}
 		for f := range strings.FieldsSeq(c.env) {

@@ -156,7 +156,7 @@ func (v *View) Traffic(most int) (all []Traffic, ofHosts bool) {
 			s.CountRate, s.ByteRate = s.CountRate+t.CountRate, s.ByteRate+t.ByteRate
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Traffic) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(all, func(a, b Traffic) int { return cmp.Compare(b.Weight(), a.Weight()) })
 	return all[:min(len(all), most)], true
 }
 

@@ -18,8 +18,8 @@ type Peer struct {
 // mostPeers is how many peers an answer has, and how many pairs a report that puts ranks together.
 const mostPeers = 5
 
-// weight is by what peers are compared: a message without payload takes a slot, too.
-func (p *Peer) weight() uint64 { return p.Bytes + 64*p.Count }
+// Weight is by what peers are compared: a message without payload takes a slot, too.
+func (p *Peer) Weight() uint64 { return p.Bytes + 64*p.Count }
 
 // String is what p counts, of a rank that is named before it.
 func (p *Peer) String() string {
@@ -36,7 +36,7 @@ func (p *Peer) String() string {
 // Met adds p to the peers of a, of which the largest are kept. p may have counted nothing.
 func (a *Answer) Met(p Peer) {
 	if p.Rank != a.Rank && p != (Peer{Rank: p.Rank}) {
-		a.Peers = Insert(a.Peers, p, mostPeers, func(a, b *Peer) bool { return a.weight() > b.weight() })
+		a.Peers = Insert(a.Peers, p, mostPeers, func(a, b *Peer) bool { return a.Weight() > b.Weight() })
 	}
 }
 
@@ -50,7 +50,7 @@ type Pair struct {
 func Pairs(all []Answer, most int) (top []Pair) {
 	for i := range all {
 		for _, p := range all[i].Peers {
-			top = Insert(top, Pair{all[i].Rank, p}, most, func(a, b *Pair) bool { return a.weight() > b.weight() })
+			top = Insert(top, Pair{all[i].Rank, p}, most, func(a, b *Pair) bool { return a.Weight() > b.Weight() })
 		}
 	}
 	return top
