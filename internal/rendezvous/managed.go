@@ -40,9 +40,7 @@ func (s Setup) meet(env func(string) string) (Setup, error) {
 		by, file := jobenv.PMIFD, jobenv.Meeting(env)
 		if file != "" {
 			by, s.meeting = jobenv.PMIxDir, &meeting{file: file}
-			if told.s, told.err = s.meetBy(ctx, s.meeting.tell, env); told.err != nil {
-				s.meeting.close()
-			}
+			told.s, told.err = s.meetBy(ctx, s.meeting.tell, env)
 		} else if conn, err := pmi.Inherited(env(by)); err != nil {
 			told.err = err
 		} else {
@@ -93,8 +91,7 @@ func (m *meeting) tell(ctx context.Context, text string) (string, error) {
 		return "", errs.BadArg("%s is of user %d and group %d, with mode %v: others than user %d may write there, and so tell where ranks meet", dir, o.Uid, o.Gid, mode, uid)
 	}
 	if text != "" {
-		err := m.post(dir, text)
-		return text, err
+		return text, m.post(dir, text)
 	}
 	for {
 		text, err := m.read()
@@ -136,16 +133,15 @@ func (m *meeting) read() (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err != nil {
-		return "", errs.Resource("%v", err)
+	var b []byte
+	if err == nil {
+		defer f.Close()
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
+			return "", nil
+		} else if errors.Is(err, syscall.EWOULDBLOCK) {
+			b, err = io.ReadAll(f)
+		}
 	}
-	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
-		return "", nil
-	} else if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return "", errs.Resource("%s: %v", m.file, err)
-	}
-	b, err := io.ReadAll(f)
 	if err != nil {
 		return "", errs.Resource("%v", err)
 	}
