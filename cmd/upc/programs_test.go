@@ -200,7 +200,6 @@ func TestPrograms(t *testing.T) {
 	// What the simulator says of programs that are wrong, and their statuses.
 	wrong := map[string]string{
 		"status":   "thread 0 went on\nthread 2 went on\nexit status 4",
-		"update":   "lost updates: ",
 		"outside":  "outside.upc:6: ",
 		"mismatch": "different expressions: 0 by thread 0 at mismatch.upc:3, and 1 by thread 1 at mismatch.upc:3: barrier: ",
 		"deadlock": "deadlock.upc:4: sim: deadlock at",

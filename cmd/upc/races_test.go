@@ -20,6 +20,7 @@ func TestRaces(t *testing.T) {
 	b.add(t, "wrong", 0, "testdata/races/wrong.upc")
 	b.add(t, "right", 0, "testdata/races/right.upc")
 	b.add(t, "unseen", 0, "testdata/races/unseen.upc")
+	b.add(t, "update", 0, "testdata/wrong/update.upc")
 	b.addTwice(t)
 	b.build(t, "-tags=upcraces")
 	source, err := os.ReadFile("testdata/races/wrong.upc")
@@ -72,6 +73,9 @@ func TestRaces(t *testing.T) {
 	var out, errs strings.Builder
 	if code := search(&options{seeds: 1, n: 3}, b.bin("twice"), &out, &errs); code != 0 {
 		t.Errorf("two jobs in one process: status %d:\n%s%s", code, out.String(), errs.String())
+	}
+	if code := search(&options{seeds: 1, n: 3}, b.bin("update"), &out, &errs); code != 1 || !report.MatchString(strings.ReplaceAll(out.String(), "update.upc", "wrong.upc")) || !strings.Contains(out.String(), "lost updates: ") {
+		t.Errorf("updates that are not messages: status %d:\n%s%s", code, out.String(), errs.String())
 	}
 }
 
