@@ -1851,7 +1851,7 @@ var mutants = []mutant{
 		name:   "upc-group-order",
 		defect: "an access does not wait for a put of its group to the same bytes",
 		file:   "upc/rt/group_unsafe.go", test: "upc/rt ^TestGroup$",
-		old: "if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 {",
+		old: "if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 || uintptr(p&7)+size > 8 {",
 		new: "if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 && g.n > groupMost {",
 	},
 	{
