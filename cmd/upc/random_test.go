@@ -127,7 +127,7 @@ func (p *program) declare() {
 	p.line("static void fs(shared B([7]) %s *to, int n) { while (n-- > 0) *to++ += n; }", p.one[2].elem)
 }
 
-// small is in [0, 3).
+// small is in [0, 3].
 func (p *program) small() string {
 	return p.pick("j", "j", "gj", "m", "2", "1", "0", "(unsigned char)j", "gk - 1", "(long)j", "gl")
 }
